@@ -1,0 +1,54 @@
+# `make run` and `make test` do all of their own set-up: Python 3.11 and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-fast lint bench lock clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.run: requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "preparing $(VENV) ..." >&2
+	@$(PIP) install --require-hashes -r requirements-build.lock -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.lock
+	@echo "preparing the development tools ..." >&2
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev requirements-bench.lock
+	@$(PIP) install --require-hashes -r requirements-bench.lock
+	@touch $@
+
+run: $(VENV)/.run ## a live cluster with load, on nothing but Python
+	@$(BIN)/bayplan up $(ARGS)
+
+test: lint ## everything: style, types, layers, all tests
+	@$(BIN)/pytest -n 2 $(ARGS)
+
+test-fast: $(VENV)/.dev ## the tests that take no time
+	@$(BIN)/pytest -n 2 -m "not slow" $(ARGS)
+
+lint: $(VENV)/.dev ## style, types and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/.bench ## our figures beside a peer's, from the same run
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+lock: ## write the lock files anew (needs uv on PATH)
+	@compile="uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade"; \
+	$$compile --group build -o requirements-build.lock; \
+	$$compile pyproject.toml -o requirements.lock; \
+	for g in dev bench; do $$compile pyproject.toml --group $$g -o requirements-$$g.lock; done
+
+clean: ## remove what make made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,7 @@
+"""`python -m bayplan` is `bayplan`."""
+
+import sys
+
+from bayplan.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,31 @@
+"""`bayplan conformance FAMILY FILE`: upstream's recorded answers against ours."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("family")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--kind", "group", help="Only the cases of one kind or group.")
+@click.option("--id", "only", help="Only the case with this id.")
+@click.option("--most", type=int, default=20, show_default=True, help="How many disagreements to print.")
+def conformance(family: str, file: Path, group: str | None, only: str | None, most: int) -> None:
+    """Run the recorded answers in FILE (.jsonl or .jsonl.gz) of a FAMILY and say how many agree.
+
+    The last line is `agree N/M`; the exit code is 0 only if all of them do.
+    """
+    from bayplan.conformance.frame import Report, judge, read_cases, runner
+
+    run = runner(family)
+    report = Report()
+    for case in read_cases(file):
+        if (group is None or case.get("kind") == group) and (only is None or case.get("id") == only):
+            report.add(judge(run, case))
+    for line in report.lines(most):
+        click.echo(line)
+    sys.exit(0 if report.all_agree else 1)

@@ -1,0 +1,122 @@
+"""How results look: kubectl's columns for people, JSON, YAML, names and CSV for programs.
+
+Nothing here writes: every printer returns text, and the verb puts it on standard output.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+OUTPUTS = ("wide", "json", "yaml", "name", "csv")
+
+NONE, UNKNOWN, INVALID = "<none>", "<unknown>", "<invalid>"
+
+# kubectl's tab writer: a column is as wide as its widest cell and three spaces, and at least six.
+_PADDING, _NARROWEST = 3, 6
+_SECOND = 1_000_000  # an Instant counts microseconds; importing model.clock for this would load asyncio
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of a listing; a wide one is shown by `-o wide` and in CSV."""
+
+    name: str
+    wide: bool = False
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One object: its cells, `type/name`, and itself."""
+
+    cells: Sequence[object]
+    name: str
+    item: Any
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """What `get` prints."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+
+
+def render(listing: Listing, output: str | None = None, *, headers: bool = True) -> str:
+    """The listing in one of OUTPUTS, or in plain columns."""
+    if output in ("json", "yaml"):
+        return document({"apiVersion": "v1", "kind": "List", "items": [row.item for row in listing.rows]}, output)
+    if output == "name":
+        return "".join(f"{row.name}\n" for row in listing.rows)
+    shown = [index for index, column in enumerate(listing.columns) if output in ("wide", "csv") or not column.wide]
+    head = [[listing.columns[index].name.upper() for index in shown]] if headers else []
+    lines = head + [["" if row.cells[i] is None else str(row.cells[i]) for i in shown] for row in listing.rows]
+    return _csv(lines) if output == "csv" else columns(lines)
+
+
+def columns(lines: Sequence[Sequence[str]]) -> str:
+    """Aligned columns, three spaces apart, as kubectl prints them."""
+    cells = [[_one_line(cell) for cell in line] for line in lines]
+    widths = [max(max(map(len, column)) + _PADDING, _NARROWEST) for column in zip(*cells, strict=True)]
+    padded = ([*(f"{c:{w}}" for c, w in zip(line[:-1], widths, strict=False)), line[-1]] for line in cells if line)
+    return "".join("".join(line) + "\n" for line in padded)
+
+
+def _one_line(cell: str) -> str:
+    """A cell's first line; the escape character is shown, not obeyed."""
+    first = cell.split("\n")[0].split("\r")[0].split("\f")[0]
+    return (cell if first == cell else f"{first}...").replace("\x1b", "^[")
+
+
+def _csv(lines: Sequence[Sequence[str]]) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def document(value: Any, output: str) -> str:
+    """One value as JSON (indented by four, as kubectl's) or YAML."""
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(value), indent=4).decode() + "\n"
+    import yaml
+
+    plain = msgspec.to_builtins(value)
+    return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
+
+
+def age(since: int | None, now: int) -> str:
+    """How long ago an Instant was, as kubectl's AGE."""
+    return UNKNOWN if since is None else human_duration(now - since)
+
+
+def human_duration(span: int) -> str:
+    """A span of microseconds as kubectl shows it: two units at most, the second only while it matters."""
+    seconds = abs(span) // _SECOND * (1 if span >= 0 else -1)
+    if seconds < 0:
+        return INVALID if seconds < -1 else "0s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    steps = (  # below this many seconds: first number and unit, second number and unit
+        (2 * 60, seconds, "s", 0, ""),
+        (10 * 60, minutes, "m", seconds % 60, "s"),
+        (3 * 3600, minutes, "m", 0, ""),
+        (8 * 3600, hours, "h", minutes % 60, "m"),
+        (48 * 3600, hours, "h", 0, ""),
+        (8 * 86400, days, "d", hours % 24, "h"),
+        (2 * 365 * 86400, days, "d", 0, ""),
+        (8 * 365 * 86400, days // 365, "y", days % 365, "d"),
+    )
+    for below, first, unit, second, small in steps:
+        if seconds < below:
+            return f"{first}{unit}{second}{small}" if second else f"{first}{unit}"
+    return f"{days // 365}y"
+
+
+def coloured(stream: TextIO) -> bool:
+    """Whether colour is welcome: a terminal, and NO_COLOR (no-color.org) is not set."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

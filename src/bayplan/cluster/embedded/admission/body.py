@@ -1,0 +1,96 @@
+"""Reading what a client sent: media type, JSON or YAML, the right kind, strict or lenient about unknown fields."""
+
+from __future__ import annotations
+
+import re
+
+from bayplan.cluster.embedded.admission.fields import Doc
+from bayplan.cluster.embedded.schema.decode import DecodeError, decode, decode_tree
+from bayplan.cluster.embedded.schema.document import MalformedBodyError, Pairs, read_json, read_yaml
+from bayplan.cluster.embedded.schema.table import TABLE
+from bayplan.cluster.kinds import KINDS, Kind
+from bayplan.model.errors import BadRequest, UnsupportedMediaType
+
+JSON = "application/json"
+YAML = "application/yaml"
+_GROUP_VERSION = re.compile(r"[^/]+(/[^/]*)?")
+
+
+def read_object(
+    kind: Kind, body: bytes, *, content_type: str = JSON, validation: str = "Warn"
+) -> tuple[Doc, list[str]]:
+    """The clean document and the warnings. Raises BadRequest, UnsupportedMediaType."""
+    media = content_type.partition(";")[0].strip() or JSON
+    type_name = TABLE.kinds[kind.name]
+    problems: list[str]
+    try:
+        if media == JSON:
+            doc, problems = decode(type_name, body)
+        elif media == YAML:
+            tree, repeats = read_yaml(body)
+            doc, problems = decode_tree(type_name, tree)
+            if repeats:
+                problems.insert(0, "yaml: unmarshal errors:\n  " + "\n  ".join(repeats))
+        else:
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include: "
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor"
+            )
+    except MalformedBodyError as error:
+        raise _unrecognized(kind, body, f"couldn't get version/kind; json parse error: {error}") from None
+    except DecodeError as error:
+        _check_root(kind, body, media)
+        _check_kind(kind, *_type_of(body, media, kind), body)
+        raise _unhandled(kind, kind.name, kind.version, str(error)) from None
+    _check_kind(kind, doc.get("apiVersion") or kind.api_version, doc.get("kind") or kind.name, body)
+    doc["apiVersion"], doc["kind"] = kind.api_version, kind.name
+    if problems and validation == "Strict":
+        raise _unhandled(kind, kind.name, kind.version, "strict decoding error: " + ", ".join(problems))
+    return doc, problems if validation != "Ignore" else []
+
+
+def _check_root(kind: Kind, body: bytes, media: str) -> None:
+    tree = read_json(body) if media == JSON else read_yaml(body)[0]
+    if not isinstance(tree, Pairs):
+        sort = {list: "array", str: "string", bool: "bool"}.get(type(tree), "number")
+        text = f"couldn't get version/kind; json parse error: json: cannot unmarshal {sort} into Go value"
+        raise _unrecognized(kind, body, text)
+
+
+def _type_of(body: bytes, media: str, kind: Kind) -> tuple[str, str]:
+    tree = dict(read_json(body) if media == JSON else read_yaml(body)[0])
+    api_version, name = tree.get("apiVersion"), tree.get("kind")
+    return (
+        api_version if isinstance(api_version, str) and api_version else kind.api_version,
+        name if isinstance(name, str) and name else kind.name,
+    )
+
+
+def _check_kind(kind: Kind, api_version: str, name: str, body: bytes) -> None:
+    if api_version == kind.api_version and name == kind.name:
+        return
+    if not _GROUP_VERSION.fullmatch(api_version):
+        raise _unrecognized(kind, body, f"unexpected GroupVersion string: {api_version}")
+    version = api_version.rpartition("/")[2]
+    other = KINDS.get(name)
+    if other is not None and other.api_version == api_version:
+        text = f"converting ({other.version}.{other.name}) to ({kind.group or 'core'}.{kind.name}): unknown conversion"
+        raise _unhandled(kind, name, version, text)
+    raise _unhandled(kind, name, version, f'no kind "{name}" is registered for version "{api_version}"')
+
+
+def _unhandled(kind: Kind, name: str, version: str, text: str) -> BadRequest:
+    return BadRequest(f'{name} in version "{version}" cannot be handled as a {kind.name}: {text}')
+
+
+def _unrecognized(kind: Kind, body: bytes, text: str) -> BadRequest:
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind.name}): {text} ({_summary(body)})")
+
+
+def _summary(body: bytes, most: int = 30) -> str:
+    """The beginning of a body, as upstream quotes it: text if it looks like JSON, hexadecimal otherwise."""
+    if not body:
+        return "<empty>"
+    shown = body[:most]
+    text = shown.decode("utf-8", errors="replace") if body[:1] == b"{" else shown.hex()
+    return f"{text} ..." if len(body) > most else text

@@ -1,0 +1,1 @@
+"""The kinds that are neither pods nor make them: one module a kind, each with its `STRATEGY`."""

@@ -1,0 +1,34 @@
+"""A pod that is given a node also gets the node's zone and region as labels.
+
+Source of truth: plugin/pkg/admission/podtopologylabels. On a binding the labels go to the Binding, whose labels the
+binding step copies to the pod.
+"""
+
+from __future__ import annotations
+
+from bayplan.cluster.embedded.admission.plugin import Request, State
+from bayplan.cluster.embedded.admission.plugins.base import Rule
+from bayplan.cluster.kinds import NODE, POD
+
+_COPIED = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+class PodTopologyLabels(Rule):
+    """A node that does not exist gives no labels and is no fault."""
+
+    name = "PodTopologyLabels"
+
+    def wants(self, request: Request) -> bool:
+        return request.kind is POD and request.operation == "CREATE" and request.subresource in ("", "binding")
+
+    def mutate(self, request: Request, state: State) -> None:
+        if request.subresource:
+            target = request.doc.get("target", {})
+            name = target.get("name", "") if target.get("kind") == "Node" else ""
+        else:
+            name = request.doc["spec"].get("nodeName", "")
+        node = state.get(NODE, "", name) if name else None
+        theirs = node["metadata"].get("labels", {}) if node else {}
+        copied = {key: theirs[key] for key in _COPIED if key in theirs}
+        if copied:
+            request.doc["metadata"].setdefault("labels", {}).update(copied)

@@ -1,0 +1,1 @@
+"""The kinds that make pods: one module a kind, each with its `STRATEGY`."""

@@ -1,0 +1,143 @@
+"""The contract between a controller and the world that runs it.
+
+A controller is pure. It says which changes concern which of its objects (`watches`), looks at the cluster through
+`View`, and answers with the writes it wants and the instant at which it wants to look again. The world applies the
+writes in order, through the same API as any client: a write may be refused (quota, conflict, gone), and the controller
+is then told and looks again after a back-off. Calling `reconcile` again on its own result returns nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from bayplan.cluster.embedded.deletion import Propagation
+from bayplan.cluster.embedded.store import Change, Key
+from bayplan.cluster.kinds import Kind
+from bayplan.cluster.objects import Object, Section
+from bayplan.model.clock import Instant
+from bayplan.model.meta import ObjectMeta
+
+
+class View(Protocol):
+    """What a controller sees: the present state, read-only (embedded.store.Store is one)."""
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """One object."""
+        ...
+
+    def objects(self, kind: Kind, namespace: str | None = None) -> Iterable[Object]:
+        """The objects of a kind, in one namespace or in all, in order."""
+        ...
+
+    def owned_by(self, uid: str, kind: Kind | None = None) -> Sequence[Object]:
+        """The objects that name an owner, in the order in which they came."""
+        ...
+
+    def pods_on(self, node: str) -> Sequence[Object]:
+        """The pods bound to a node."""
+        ...
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One thing a controller wants done."""
+
+
+class Create(Write, frozen=True):
+    """Store a new object. `sections` are passed on as they are: a pod's spec is its template's, bytes and all.
+
+    `meta.name` may be empty with `meta.generate_name` set. `then`/`refused` are what to say of it, if anything:
+    Events on the owner, `{name}` standing for the created object's name and `{error}` for the refusal.
+    """
+
+    kind: Kind
+    meta: ObjectMeta
+    sections: dict[str, Section]
+    then: Emit | None = None
+    refused: Emit | None = None
+
+
+class Delete(Write, frozen=True):
+    """Delete one incarnation of an object; its being gone already is fine."""
+
+    item: Object
+    grace: int | None = None
+    propagation: Propagation | None = None
+    then: Emit | None = None
+
+
+class SetStatus(Write, frozen=True):
+    """Replace an object's status, whatever its version: the status belongs to the controller. Unchanged is no write."""
+
+    item: Object
+    status: dict[str, Any]
+
+
+class Patch(Write, frozen=True):
+    """Merge-patch an object's metadata or spec."""
+
+    item: Object
+    patch: dict[str, Any]
+
+
+class Bind(Write, frozen=True):
+    """Assign a pod to a node."""
+
+    item: Object
+    node: str
+    then: Emit | None = None
+
+
+class Emit(Write, frozen=True):
+    """Record an Event about an object. Repeats of the same are counted on one Event, as upstream's recorder does."""
+
+    about: Object
+    type: str
+    reason: str
+    message: str
+    component: str
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What one look led to."""
+
+    writes: Sequence[Write] = ()
+    again: Instant | None = None
+    """When to look again even if nothing changes."""
+
+
+NOTHING = Outcome()
+
+Concern = Callable[[Change, View], Iterable[Key]]
+"""Which of a controller's objects a change of some other object concerns."""
+
+
+class Controller(Protocol):
+    """One controller."""
+
+    name: str
+    watches: Mapping[Kind, Concern]
+    """The kinds whose changes matter, each with whom they matter to. Called for every such change: be quick."""
+
+    def reconcile(self, key: Key, view: View, now: Instant) -> Outcome:
+        """What is to be done about one object now; it may be gone."""
+        ...
+
+
+def itself(change: Change, _view: View) -> Iterable[Key]:
+    """A change of the controller's own kind concerns the object that changed."""
+    return (change.new.key,)
+
+
+def owner_of(kind: Kind) -> Concern:
+    """A change of a dependent concerns its controlling owner, when that is of this kind."""
+
+    def owner(change: Change, _view: View) -> Iterable[Key]:
+        for version in (change.new, change.old):
+            reference = version.meta.controller if version is not None else None
+            if reference is not None and reference.kind == kind.name:
+                yield (change.new.namespace, reference.name)
+
+    return owner

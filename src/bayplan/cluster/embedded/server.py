@@ -1,0 +1,288 @@
+"""What a client may ask of the cluster: the verbs of the Kubernetes API, synchronous and whole.
+
+Each verb either does all of its work and returns, or raises an ApiError and leaves everything as it was. There is no
+I/O here: time comes from `now`, chance from a seeded generator, so the same calls give the same bytes.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+
+import msgspec
+
+from bayplan.cluster.embedded import deletion
+from bayplan.cluster.embedded.admission.body import JSON, read_object
+from bayplan.cluster.embedded.admission.fields import Doc, Errors
+from bayplan.cluster.embedded.admission.pipeline import admit_create, admit_update, invalid, match_namespace
+from bayplan.cluster.embedded.admission.plugin import Plugin, Request
+from bayplan.cluster.embedded.admission.plugins import PLUGINS
+from bayplan.cluster.embedded.admission.registry import strategy_of
+from bayplan.cluster.embedded.deletion import DeleteOptions
+from bayplan.cluster.embedded.refusals import (
+    already_exists,
+    modified,
+    not_found,
+    options_refused,
+    uid_changed,
+    uid_precondition,
+)
+from bayplan.cluster.embedded.state import StoreState, Transaction
+from bayplan.cluster.embedded.store import Store
+from bayplan.cluster.kinds import Kind
+from bayplan.cluster.objects import Object, Section, meta_of, sections_of
+from bayplan.model.clock import Instant, rfc3339
+from bayplan.model.errors import BadRequest, Conflict, Details, ServerError
+from bayplan.model.meta import ObjectMeta
+
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # as upstream: no vowels, nothing that reads as a word
+_MAX_VERSION = 1 << 64
+
+
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client may ask of a write."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    """Who writes. Ownership of fields is tracked for writes that say so, and on objects that have owners already."""
+    validation: str = "Warn"
+    """Unknown and repeated fields: `Strict` refuses, `Warn` warns, `Ignore` is silent."""
+    content_type: str = JSON
+    force: bool = False
+    """Server-side apply only: take fields from their owners."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a write led to. `status` is the HTTP status it would have: 200, or 201 for something new."""
+
+    object: Object
+    status: int = 200
+    warnings: tuple[str, ...] = ()
+
+
+PLAIN = WriteOptions()
+
+
+class Server:
+    """The API of one cluster, over its store."""
+
+    def __init__(self, store: Store, now: Callable[[], Instant], chance: random.Random) -> None:
+        self.store = store
+        self.now = now
+        self._chance = chance
+        self._state = StoreState(store)
+        self._plugins: tuple[Plugin, ...] = PLUGINS
+
+    # --- identity of new objects (see admission.pipeline.Identity)
+
+    def uid(self) -> str:
+        """A new UID, from the seeded generator."""
+        return str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
+
+    def suffix(self) -> str:
+        """Five characters for a generated name."""
+        return "".join(self._chance.choices(_SUFFIX, k=5))
+
+    def timestamp(self) -> str:
+        """The present second."""
+        return rfc3339(self.now())
+
+    # --- reading
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """One object. Raises NotFound."""
+        found = self.store.get(kind, namespace, name)
+        if found is None:
+            raise not_found(kind, name)
+        return found
+
+    # --- writing
+
+    def create(self, kind: Kind, namespace: str, body: bytes | Doc, options: WriteOptions = PLAIN) -> Answer:
+        """Store a new object. Raises AlreadyExists, Invalid, BadRequest, Forbidden, NotFound (of its namespace)."""
+        _check_options(options, "CreateOptions")
+        doc, warnings = self._read(kind, body, options)
+        return self._create(kind, namespace, doc, warnings, options)
+
+    def _create(self, kind: Kind, namespace: str, doc: Doc, warnings: list[str], options: WriteOptions) -> Answer:
+        strategy = strategy_of(kind)
+        match_namespace(doc, kind, namespace)
+        strategy.default(doc)
+        version = doc["metadata"].pop("resourceVersion", "")
+        request = Request(kind, "CREATE", namespace, doc, dry_run=options.dry_run, warnings=warnings)
+        state = self._state.transaction()
+        admit_create(strategy, request, self._plugins, state, self)
+        if version and not options.dry_run:
+            raise ServerError("resourceVersion should not be set on objects to be created")
+        name = doc["metadata"]["name"]
+        if self.store.get(kind, doc["metadata"].get("namespace", ""), name) is not None:
+            raise already_exists(kind, name)
+        return Answer(self._commit(kind, doc, None, options, state), 201, tuple(warnings))
+
+    def update(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        body: bytes | Doc,
+        options: WriteOptions = PLAIN,
+        *,
+        subresource: str = "",
+    ) -> Answer:
+        """Replace an object, or one subresource of it. Raises NotFound, Conflict, Invalid, BadRequest, Forbidden.
+
+        Without a resourceVersion the present version is replaced, whichever it is; some kinds refuse that.
+        """
+        _check_options(options, "UpdateOptions")
+        doc, warnings = self._read(kind, body, options)
+        match_namespace(doc, kind, namespace)
+        check_name(doc, name)
+        old = self.store.get(kind, namespace, name)
+        if old is None:
+            if not strategy_of(kind).create_on_update or subresource:
+                raise not_found(kind, name)
+            doc["metadata"].pop("resourceVersion", None)
+            return self._create(kind, namespace, doc, warnings, options)
+        if doc["metadata"].get("uid", old.uid) != old.uid:
+            raise uid_precondition(kind, old, doc["metadata"]["uid"])
+        return self._replace(old, doc, warnings, options, subresource)
+
+    def _replace(
+        self, old: Object, doc: Doc, warnings: list[str], options: WriteOptions, subresource: str = ""
+    ) -> Answer:
+        """Make `doc`, decoded, the next version of `old`."""
+        kind = old.kind
+        strategy = strategy_of(kind)
+        strategy.default(doc)
+        _check_version(old, doc, needed=strategy.needs_version)
+        request = Request(kind, "UPDATE", old.namespace, doc, old.doc(), subresource, options.dry_run, warnings)
+        state = self._state.transaction()
+        admit_update(strategy, request, self._plugins, state)
+        return Answer(self._commit(kind, doc, old, options, state), 200, tuple(warnings))
+
+    def _read(self, kind: Kind, body: bytes | Doc, options: WriteOptions) -> tuple[Doc, list[str]]:
+        raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        return read_object(kind, raw, content_type=options.content_type, validation=options.validation)
+
+    def _commit(self, kind: Kind, doc: Doc, old: Object | None, options: WriteOptions, state: Transaction) -> Object:
+        """Store an admitted document: unchanged sections are shared, an unchanged object is left alone."""
+        meta = meta_of(doc)
+        sections = sections_of(doc) if old is None else _shared_sections(doc, old)
+        if old is not None:
+            meta = msgspec.structs.replace(meta, resource_version=old.meta.resource_version)
+            if meta == old.meta and sections == old.sections:  # sections compare by identity
+                return old
+        if options.dry_run:
+            return Object(kind, meta, sections, old.version if old else 0)
+        state.commit()
+        if old is not None and deletion.finished(meta):
+            self.store.put(kind, meta, sections)
+            return self.store.remove(kind, meta.namespace, meta.name)
+        return self.store.put(kind, meta, sections)
+
+    # --- writing as the cluster's own parts do: trusted, so unchecked
+
+    def stamp(self, kind: Kind, meta: ObjectMeta, sections: dict[str, Section]) -> Object:
+        """Create an object from ready sections; admission has its say all the same."""
+        doc = {"metadata": msgspec.to_builtins(meta), **{name: each.plain() for name, each in sections.items()}}
+        return self.create(kind, meta.namespace, doc).object
+
+    def insert(self, kind: Kind, doc: Doc) -> Object:
+        """Store a document that is complete but for its identity."""
+        doc["metadata"] |= {"uid": self.uid(), "creationTimestamp": self.timestamp()}
+        return self.store.put(kind, meta_of(doc), sections_of(doc))
+
+    def replace_sections(self, item: Object, changed: Doc) -> Object:
+        """Replace some sections of an object; a section that does not change is left alone, and so is the object."""
+        sections = dict(item.sections)
+        for name, value in changed.items():
+            raw = msgspec.json.encode(value)
+            if name not in sections or sections[name].raw != raw:
+                sections[name] = Section(raw)
+        return item if sections == item.sections else self.store.put(item.kind, item.meta, sections)
+
+    def write_status(self, item: Object, status: Doc) -> Object:
+        """Replace the status of an object's present version. Raises NotFound, Conflict when it was made anew."""
+        present = self.get(item.kind, item.namespace, item.name)
+        if present.uid != item.uid:
+            raise uid_changed(present, item.uid)
+        return self.replace_sections(present, {"status": status})
+
+    def patch(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        type_: str,
+        body: bytes,
+        options: WriteOptions = PLAIN,
+        *,
+        subresource: str = "",
+    ) -> Answer:
+        """Change an object by a patch. Raises NotFound, Conflict, Invalid, BadRequest, UnsupportedMediaType."""
+        from bayplan.cluster.embedded.patch.merge import merge_patch
+
+        old = self.get(kind, namespace, name)
+        doc = merge_patch(old.doc(), msgspec.json.decode(body))
+        return self.update(kind, namespace, name, doc, options, subresource=subresource)
+
+    def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions = deletion.BY_DEFAULT) -> Object:
+        """Begin or finish a deletion; the object's last known state. Raises NotFound, Conflict (preconditions)."""
+        item = self.get(kind, namespace, name)
+        if options.uid and options.uid != item.uid:
+            raise uid_changed(item, options.uid)
+        if options.version and options.version != item.meta.resource_version:
+            raise Conflict(
+                f'Operation cannot be fulfilled on {kind.resource} "{name}": the ResourceVersion in the precondition '
+                f"({options.version}) does not match the ResourceVersion in record ({item.meta.resource_version}). "
+                "The object might have been modified",
+                details=Details(name=name, group=kind.group, kind=kind.plural),
+            )
+        request = Request(kind, "DELETE", namespace, item.doc(), dry_run=options.dry_run)
+        for plugin in self._plugins:
+            if plugin.wants(request):
+                plugin.validate(request, self._state.transaction())
+        meta = deletion.begin(item, options, self.now())
+        if options.dry_run:
+            return item
+        if meta is None:
+            return self.store.remove(kind, namespace, name)
+        return item if meta == item.meta else self.store.put(kind, meta, item.sections)
+
+
+def _shared_sections(doc: Doc, old: Object) -> dict[str, Section]:
+    sections = {}
+    for name, section in sections_of(doc).items():
+        before = old.sections.get(name)
+        sections[name] = before if before is not None and before.raw == section.raw else section
+    return sections
+
+
+def check_name(doc: Doc, name: str) -> None:
+    """The name of the body must be the request's. Raises BadRequest."""
+    given = doc["metadata"].get("name", "")
+    if not given:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+
+
+def _check_version(old: Object, doc: Doc, *, needed: bool) -> None:
+    meta = doc["metadata"]
+    given = meta.get("resourceVersion", "")
+    if given and not (given.isascii() and given.isdigit() and int(given) < _MAX_VERSION):
+        raise ServerError(f'strconv.ParseUint: parsing "{given}": invalid syntax')
+    if not int(given or "0"):
+        if needed:
+            errors = Errors()
+            errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(msgspec.structs.replace(old.kind, name=old.kind.plural), old.name, errors)
+        meta["resourceVersion"] = old.meta.resource_version
+    elif int(given) != old.version:
+        raise modified(old.kind, old.name)
+
+
+def _check_options(options: WriteOptions, kind: str) -> None:
+    if options.validation not in ("Strict", "Warn", "Ignore", ""):
+        raise options_refused(kind, "fieldValidation", options.validation, ("Ignore", "Strict", "Warn"))

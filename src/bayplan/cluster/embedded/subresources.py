@@ -1,0 +1,154 @@
+"""Binding, eviction and scale: the requests that act on an object through a small document of their own."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import msgspec
+
+from bayplan.cluster.embedded.admission.eviction import decide
+from bayplan.cluster.embedded.admission.fields import Doc, Errors
+from bayplan.cluster.embedded.admission.pipeline import invalid
+from bayplan.cluster.embedded.deletion import BY_DEFAULT, DeleteOptions
+from bayplan.cluster.embedded.refusals import uid_changed, uid_precondition
+from bayplan.cluster.embedded.server import PLAIN, Answer, Server, WriteOptions, check_name
+from bayplan.cluster.kinds import POD, POD_DISRUPTION_BUDGET, Kind
+from bayplan.cluster.objects import Object, Section
+from bayplan.model.clock import rfc3339
+from bayplan.model.errors import Conflict, Details, ServerError
+from bayplan.model.meta import LabelSelector
+from bayplan.model.objects import from_builtins
+from bayplan.model.pods import Pod, PodSpec
+from bayplan.model.policies import PodDisruptionBudget
+from bayplan.model.selectors import Selector, from_label_selector
+
+SCALE = Kind("autoscaling", "v1", "Scale", "scales", namespaced=True)
+
+
+@functools.lru_cache(maxsize=4096)
+def _bound_spec(section: Section, node: str) -> Section:
+    """A spec with its node. Pods of one template on one node share it."""
+    view: PodSpec = section.view(PodSpec)
+    raw = section.raw[:-1] + b',"nodeName":' + msgspec.json.encode(node) + b"}"
+    return Section(raw, msgspec.structs.replace(view, node_name=node))
+
+
+def bind(server: Server, namespace: str, name: str, binding: Doc, options: WriteOptions = PLAIN) -> Object:
+    """Assign a pod to a node. Raises NotFound, Conflict (bound already, gated, going), ServerError (bad target)."""
+    target = binding.get("target", {})
+    if target.get("kind", "") not in ("", "Node"):
+        errors = Errors()
+        errors.not_supported("target.kind", target["kind"], ("Node", "<empty>"))
+        raise ServerError(f"{errors[0].field}: {errors[0].message}")
+    if not target.get("name"):
+        raise ServerError("target.name: Required value")
+    item = server.get(POD, namespace, name)
+    meta = binding.get("metadata", {})
+    if meta.get("uid", item.uid) != item.uid:
+        raise uid_precondition(POD, item, meta["uid"])
+    pod = item.view(Pod)
+    why = _unbindable(pod)
+    if why:
+        details = Details(name=name, kind="pods/binding")
+        raise Conflict(f'Operation cannot be fulfilled on pods/binding "{name}": {why}', details=details)
+    sections = {
+        **item.sections,
+        "spec": _bound_spec(item.sections["spec"], target["name"]),
+        "status": _scheduled(item.sections["status"], server),
+    }
+    changed = msgspec.structs.replace(
+        item.meta,
+        annotations={**item.meta.annotations, **meta.get("annotations", {})},
+        labels={**item.meta.labels, **meta.get("labels", {})},
+    )
+    if options.dry_run:
+        return Object(POD, changed, sections, item.version)
+    return server.store.put(POD, changed, sections)
+
+
+def _unbindable(pod: Pod) -> str:
+    name = pod.metadata.name
+    if pod.metadata.deletion_timestamp is not None:
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if pod.spec.node_name:
+        return f'pod {name} is already assigned to node "{pod.spec.node_name}"'
+    if pod.spec.scheduling_gates:
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
+
+
+def _scheduled(section: Section, server: Server) -> Section:
+    """The status with its PodScheduled condition true and without a nomination."""
+    status: dict[str, Any] = section.plain()
+    status.pop("nominatedNodeName", None)
+    now = rfc3339(server.now())
+    condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    others = [each for each in status.get("conditions", ()) if each["type"] != "PodScheduled"]
+    status["conditions"] = [*others, condition]
+    return Section(msgspec.json.encode(status))
+
+
+def evict(server: Server, namespace: str, name: str, options: DeleteOptions = BY_DEFAULT) -> None:
+    """Delete a pod if its budgets allow it. Raises NotFound, Conflict, TooManyRequests, ServerError (two budgets)."""
+    item = server.get(POD, namespace, name)
+    if options.uid and options.uid != item.uid:
+        raise uid_changed(item, options.uid)
+    budgets = {
+        budget.name: budget
+        for budget in server.store.objects(POD_DISRUPTION_BUDGET, namespace)
+        if _selects(budget, item.meta.labels)
+    }
+    change = decide(item.doc(), [budget.doc() for budget in budgets.values()], now=server.timestamp())
+    if change is not None and not options.dry_run:
+        server.write_status(budgets[change.name], change.status)
+    server.delete(POD, namespace, name, options)
+
+
+def _selects(budget: Object, labels: dict[str, str]) -> bool:
+    return from_label_selector(budget.view(PodDisruptionBudget).spec.selector).matches(labels)
+
+
+def _selector(spec: Doc) -> Selector:
+    return from_label_selector(from_builtins(spec["selector"], LabelSelector))
+
+
+def scale_of(item: Object) -> Doc:
+    """An object's Scale: how many there should be, how many there are, and which."""
+    spec, status = item.sections["spec"].plain(), item.sections["status"].plain()
+    meta = {
+        "name": item.name,
+        "namespace": item.namespace,
+        "uid": item.uid,
+        "resourceVersion": item.meta.resource_version,
+        "creationTimestamp": item.meta.creation_timestamp,
+    }
+    replicas = spec.get("replicas", 0)
+    now = {"replicas": status.get("replicas", 0), "selector": str(_selector(spec))}
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": meta,
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": {key: value for key, value in now.items() if value != ""},
+    }
+
+
+def scale(
+    server: Server, kind: Kind, namespace: str, name: str, body: Doc, options: WriteOptions = PLAIN
+) -> tuple[Doc, Answer]:
+    """Set an object's replicas through its Scale. Raises NotFound, Conflict, Invalid, BadRequest."""
+    item = server.get(kind, namespace, name)
+    check_name(body, name)
+    replicas = body.get("spec", {}).get("replicas", 0)
+    if replicas < 0:
+        errors = Errors()
+        errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid(SCALE, name, errors)
+    doc = item.doc()
+    doc["spec"]["replicas"] = replicas
+    version = body["metadata"].get("resourceVersion")
+    if version:
+        doc["metadata"]["resourceVersion"] = version
+    answer = server.update(kind, namespace, name, doc, options)
+    return scale_of(answer.object), answer

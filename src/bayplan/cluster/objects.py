@@ -1,0 +1,147 @@
+"""A Kubernetes object as the house passes it around: metadata decoded, everything else encoded until it is wanted.
+
+An object is its metadata plus *sections*, one for each other top-level field (`spec`, `status`, `data`, ...). A section
+is its JSON bytes and, once somebody asked, the struct decoded from them. Sections are never changed, so all versions of
+an object share those that did not change, and all pods stamped from one template share one spec: its bytes are held
+once and decoded once.
+"""
+
+from __future__ import annotations
+
+import functools
+import typing
+from typing import Any, TypeVar
+
+import msgspec
+
+from bayplan.cluster.kinds import Kind
+from bayplan.model import objects as views
+from bayplan.model.meta import KubernetesObject, ObjectMeta
+
+V = TypeVar("V", bound=KubernetesObject)
+
+_ENCODE = msgspec.json.Encoder().encode
+_DECODE = msgspec.json.Decoder().decode
+_META = msgspec.json.Decoder(ObjectMeta)
+_SPLIT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TYPE_FIELDS = frozenset(("kind", "apiVersion", "metadata"))
+
+
+class Section:
+    """The bytes of one top-level field, decoded at most once."""
+
+    __slots__ = ("_view", "raw")
+
+    def __init__(self, raw: bytes, view: msgspec.Struct | None = None) -> None:
+        self.raw = raw
+        self._view = view
+
+    def view(self, kind: type[Any]) -> Any:
+        """The section as a struct. A section is only ever asked for one type."""
+        if self._view is None:
+            self._view = views.decode(self.raw, kind)
+        return self._view
+
+    def plain(self) -> Any:
+        """The section as plain JSON values of the caller's own."""
+        return _DECODE(self.raw)
+
+
+@functools.cache
+def _view_class(kind: Kind) -> tuple[type[KubernetesObject], dict[str, type] | None]:
+    """The struct of a kind, and the types of its sections where they are structs themselves."""
+    cls = views.KINDS.get(kind.name)
+    if cls is None:
+        raise KeyError(f"there is no view of {kind.name}")
+    types = typing.get_type_hints(cls)
+    types = {field.encode_name: types[field.name] for field in msgspec.structs.fields(cls) if field.name != "metadata"}
+    if all(isinstance(each, type) and issubclass(each, msgspec.Struct) for each in types.values()):
+        return cls, types
+    return cls, None
+
+
+class Object:
+    """One version of one object. Never changed; equal versions of one object are the same version."""
+
+    __slots__ = ("_view", "kind", "meta", "sections", "version")
+
+    def __init__(self, kind: Kind, meta: ObjectMeta, sections: dict[str, Section], version: int) -> None:
+        self.kind = kind
+        self.meta = meta
+        self.sections = sections
+        self.version = version
+        self._view: KubernetesObject | None = None
+
+    @classmethod
+    def from_raw(cls, kind: Kind, raw: bytes | msgspec.Raw) -> Object:
+        """An object from its JSON."""
+        parts = _SPLIT.decode(raw)
+        meta = _META.decode(parts["metadata"]) if "metadata" in parts else ObjectMeta()
+        sections = {name: Section(bytes(part)) for name, part in parts.items() if name not in _TYPE_FIELDS}
+        version = int(meta.resource_version) if meta.resource_version.isdigit() else 0
+        return cls(kind, meta, sections, version)
+
+    @property
+    def name(self) -> str:
+        """metadata.name."""
+        return self.meta.name
+
+    @property
+    def namespace(self) -> str:
+        """metadata.namespace; empty for cluster-scoped kinds."""
+        return self.meta.namespace
+
+    @property
+    def uid(self) -> str:
+        """metadata.uid."""
+        return self.meta.uid
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name: unique within a kind at any one time."""
+        return (self.meta.namespace, self.meta.name)
+
+    def view(self, expected: type[V]) -> V:
+        """The object as the slim struct of its kind; `expected` says which, for the type checker and for safety."""
+        if self._view is None:
+            self._view = self._decode()
+        if not isinstance(self._view, expected):
+            raise TypeError(f"{self!r} is not a {expected.__name__}")
+        return self._view
+
+    def _decode(self) -> KubernetesObject:
+        cls, types = _view_class(self.kind)
+        if types is None:
+            return views.decode(self.raw(), cls)
+        sections = self.sections
+        given = {name: sections[name].view(kind) for name, kind in types.items() if name in sections}
+        return cls(metadata=self.meta, **given)
+
+    def raw(self) -> bytes:
+        """The object as JSON, as the API server writes it."""
+        head = f'{{"kind":"{self.kind.name}","apiVersion":"{self.kind.api_version}","metadata":'
+        parts = [head.encode(), _ENCODE(self.meta)]
+        for name, section in self.sections.items():
+            parts.append(f',"{name}":'.encode())
+            parts.append(section.raw)
+        parts.append(b"}")
+        return b"".join(parts)
+
+    def doc(self) -> dict[str, Any]:
+        """The object as plain JSON values of the caller's own."""
+        document: dict[str, Any] = _DECODE(self.raw())
+        return document
+
+    def __repr__(self) -> str:
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"<{self.kind.name} {where} at {self.version}>"
+
+
+def sections_of(document: dict[str, Any]) -> dict[str, Section]:
+    """The sections of a document: every top-level field but kind, apiVersion and metadata, encoded."""
+    return {name: Section(_ENCODE(value)) for name, value in document.items() if name not in _TYPE_FIELDS}
+
+
+def meta_of(document: dict[str, Any]) -> ObjectMeta:
+    """The metadata of a document as a struct; complete, so it encodes to what was there."""
+    return _META.decode(_ENCODE(document["metadata"]))

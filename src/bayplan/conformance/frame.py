@@ -1,0 +1,126 @@
+"""The frame: read the cases of a file, run each, compare, count, report.
+
+A family knows how to run one case and say how it came out. The frame knows nothing of Kubernetes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bayplan.model.errors import PermanentError
+
+MOST_SHOWN = 20
+"""Disagreements printed; the rest is counted."""
+
+
+class FamilyUnknownError(PermanentError):
+    """No such family of vectors."""
+
+    code = "BP-V001"
+
+
+class BrokenVectorsError(PermanentError):
+    """The file of vectors cannot be read."""
+
+    code = "BP-V002"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How one case came out. `apart` says why upstream itself does not decide it; then it does not count."""
+
+    id: str
+    group: str
+    agrees: bool
+    difference: str = ""
+    apart: str = ""
+
+
+RunCase = Callable[[dict[str, Any]], Verdict]
+
+FAMILIES: dict[str, str] = {
+    "apiserver/admission": "bayplan.conformance.admission:run",
+    "apiserver/patch": "bayplan.conformance.patch:run",
+}
+"""Where each family's runner is; read when it is asked for."""
+
+
+def runner(family: str) -> RunCase:
+    """The function that runs a case of the family. Raises FamilyUnknownError."""
+    if family not in FAMILIES:
+        known = ", ".join(sorted(FAMILIES))
+        raise FamilyUnknownError(f'no family "{family}" of vectors', hint=f"known families: {known}")
+    module, _, name = FAMILIES[family].partition(":")
+    run: RunCase = getattr(importlib.import_module(module), name)
+    return run
+
+
+def judge(run: RunCase, case: dict[str, Any]) -> Verdict:
+    """Run one case. A core that breaks on it disagrees: the other cases still count."""
+    try:
+        return run(case)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"broke with {error!r} at {Path(where.filename).name}:{where.lineno}"
+        return Verdict(str(case.get("id")), str(case.get("kind")), agrees=False, difference=told)
+
+
+def read_cases(path: Path) -> Iterator[dict[str, Any]]:
+    """The cases of a file: one JSON object a line, plain or gzipped. Raises BrokenVectorsError with the line."""
+    try:
+        raw = path.read_bytes()
+        text = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (OSError, EOFError) as error:
+        raise BrokenVectorsError(f"{path}: {error}", hint="give a .jsonl or .jsonl.gz file of the family") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield msgspec.json.decode(line, type=dict[str, Any])
+            except msgspec.MsgspecError as error:
+                raise BrokenVectorsError(f"{path}:{number}: {error}", hint="expected one JSON object a line") from error
+
+
+class Report:
+    """What a run has shown so far."""
+
+    def __init__(self) -> None:
+        self.agreed: Counter[str] = Counter()
+        self.total: Counter[str] = Counter()
+        self.apart: Counter[str] = Counter()
+        self.disagreements: list[Verdict] = []
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one case."""
+        if verdict.apart:
+            self.apart[verdict.apart] += 1
+            return
+        self.total[verdict.group] += 1
+        if verdict.agrees:
+            self.agreed[verdict.group] += 1
+        else:
+            self.disagreements.append(verdict)
+
+    @property
+    def all_agree(self) -> bool:
+        """Whether every case that counts agrees."""
+        return not self.disagreements
+
+    def lines(self, most: int = MOST_SHOWN) -> Iterator[str]:
+        """The report: disagreements, a line a group, what was set apart, the total."""
+        for verdict in self.disagreements[:most]:
+            yield f"{verdict.id} {verdict.group}: {verdict.difference}"
+        if len(self.disagreements) > most:
+            yield f"(+{len(self.disagreements) - most} more disagreements)"
+        for group in self.total:
+            yield f"{group} agree {self.agreed[group]}/{self.total[group]}"
+        if self.apart:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in self.apart.most_common())
+            yield f"set apart {self.apart.total()}: {reasons}"
+        yield f"agree {self.agreed.total()}/{self.total.total()}"

@@ -1,0 +1,156 @@
+"""What can be set. One frozen struct a section; a field's default and description are the documentation's too.
+
+A setting enters here when something reads it. No section may be called `service` or `port`: Kubernetes puts
+BAYPLAN_SERVICE_HOST and BAYPLAN_PORT into every pod beside a Service named bayplan.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Protocol, Self, get_args, get_origin, runtime_checkable
+
+import msgspec
+from msgspec import Meta
+
+from bayplan.service.durations import Duration
+from bayplan.service.levels import Levels
+
+
+class LogSettings(msgspec.Struct, frozen=True):
+    """What is logged, and how it looks."""
+
+    format: Annotated[
+        Literal["auto", "text", "json"],
+        Meta(description="`text` for people, `json` for one JSON object a line; `auto` is text on a terminal"),
+    ] = "auto"
+    levels: Annotated[
+        Levels, Meta(description="levels by room, as `node.gpu=trace,ledger=debug,info`; BAYPLAN_LOG sets it too")
+    ] = Levels()
+
+
+class HealthSettings(msgspec.Struct, frozen=True):
+    """The endpoint with /livez, /readyz, /metrics and /version."""
+
+    bind: Annotated[
+        str, Meta(min_length=1, description="address to listen on; `0.0.0.0` in a pod, where the kubelet asks")
+    ] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="port to listen on; 0 takes a free one and logs it")] = 8081
+
+
+class ShutdownSettings(msgspec.Struct, frozen=True):
+    """How a process ends."""
+
+    grace: Annotated[
+        Duration, Meta(description="time for closing everything; keep it below the pod's termination grace period")
+    ] = Duration(20_000_000)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """All of bayplan's settings."""
+
+    log: LogSettings = LogSettings()
+    health: HealthSettings = HealthSettings()
+    shutdown: ShutdownSettings = ShutdownSettings()
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A type that reads itself from text and writes itself back: Duration, Levels."""
+
+    schema: dict[str, Any]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the text. Raises ValueError with what was expected and what was given."""
+        ...
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One thing that can be set."""
+
+    section: str
+    name: str
+    type: Any
+    default: Any
+    description: str
+    meta: Meta
+
+    @property
+    def key(self) -> str:
+        """Its name in files and messages."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return f"BAYPLAN_{self.section}_{self.name}".upper()
+
+    def read(self, text: str) -> Any:
+        """The value that a text stands for. Raises ValueError with what was expected and what was given."""
+        if isinstance(self.type, Readable):
+            return self.type.parse(text)
+        try:
+            return msgspec.convert(text, Annotated[self.type, self.meta], strict=False)
+        except msgspec.ValidationError:
+            raise ValueError(f'expected {self._expected()}; got "{text}"') from None
+
+    def _expected(self) -> str:
+        if get_origin(self.type) is Literal:
+            return "one of " + ", ".join(get_args(self.type))
+        if self.type is str:
+            return "a text that is not empty"
+        return f"a whole number from {self.meta.ge} to {self.meta.le}"
+
+
+def _settings() -> dict[str, Setting]:
+    found = {}
+    for section in msgspec.structs.fields(Settings):
+        for field in msgspec.structs.fields(section.type):
+            kind, meta = get_args(field.type)
+            setting = Setting(section.name, field.name, kind, field.default, meta.description, meta)
+            found[setting.key] = setting
+    return found
+
+
+SETTINGS = _settings()
+
+
+def build(values: dict[str, Any]) -> Settings:
+    """The settings with these values by key, and defaults for the rest."""
+    sections: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        section, name = key.split(".")
+        sections.setdefault(section, {})[name] = value
+    types = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    return Settings(**{name: types[name](**fields) for name, fields in sections.items()})
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a settings file."""
+    sections = {}
+    for section in msgspec.structs.fields(Settings):
+        fields = {s.name: _property(s) for s in SETTINGS.values() if s.section == section.name}
+        sections[section.name] = _closed_object(section.type.__doc__, fields)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "bayplan settings",
+        **_closed_object(Settings.__doc__, sections),
+    }
+
+
+def _closed_object(description: str | None, properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "description": description, "properties": properties, "additionalProperties": False}
+
+
+def _property(setting: Setting) -> dict[str, Any]:
+    # msgspec's own schema cannot write the default of a type of ours, hence one property at a time.
+    shape = (
+        setting.type.schema
+        if isinstance(setting.type, Readable)
+        else msgspec.json.schema(Annotated[setting.type, setting.meta])
+    )
+    return {**shape, "description": setting.description, "default": plain(setting.default)}
+
+
+def plain(value: Any) -> Any:
+    """Settings, or one value, in JSON's types."""
+    return msgspec.to_builtins(value, enc_hook=str)
