@@ -157,8 +157,9 @@ def test_a_traceback_is_shown_when_asked_for(
     assert "hint" not in err
 
 
-def test_a_verb_may_return_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = click.Command("differ", callback=lambda: 1)
+@pytest.mark.parametrize("end", [lambda: 1, lambda: sys.exit(1)], ids=["by return", "by sys.exit"])
+def test_a_verb_says_its_exit_code(monkeypatch: pytest.MonkeyPatch, end: Callable[[], Any]) -> None:
+    command = click.Command("differ", callback=end)
     monkeypatch.setattr(frame, "_load", lambda *_: command)
     assert main(["version"]) == 1
 

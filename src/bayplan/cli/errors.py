@@ -28,9 +28,7 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 def guarded(call: Callable[[], Any], invocation: Invocation) -> int:
     """Call, and turn whatever comes out into an exit code. A verb returns one, or None for 0."""
     try:
-        code = call()
-        sys.stdout.flush()  # here, where a reader that went away can still be dealt with
-        return code if isinstance(code, int) else 0
+        return _code_of(call)
     except BrokenPipeError:
         _point_nowhere(sys.stdout.fileno())
         return FAILED
@@ -48,6 +46,15 @@ def guarded(call: Callable[[], Any], invocation: Invocation) -> int:
         return fault.exit_code
     except Exception as error:
         return _failed(error, invocation)
+
+
+def _code_of(call: Callable[[], Any]) -> int:
+    try:
+        code = call()
+    except SystemExit as leaving:
+        code = leaving.code
+    sys.stdout.flush()  # here, where a reader that went away can still be dealt with
+    return code if isinstance(code, int) else 0
 
 
 def _failed(error: Exception, invocation: Invocation) -> int:

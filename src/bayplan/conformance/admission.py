@@ -86,11 +86,11 @@ def _update(server: RecordedServer, kind: Kind, namespace: str, case: Doc) -> Do
     sent = _filled(body, first, current)
     raw = json.dumps(sent).encode()
     ours = server.outcome(
-        lambda: server.update(kind, where, name, raw, _options(case), subresource=case.get("sub") or ""), None
+        lambda: server.update(kind, where, name, raw, _options(case), subresource=case.get("sub") or ""),
+        None,
+        current,
     )
-    after = server.store.get(kind, where, name)
-    ours["unchanged"] = current is not None and after is not None and current.version == after.version
-    ours["gone"] = after is None
+    ours["gone"] = server.store.get(kind, where, name) is None
     return ours
 
 
@@ -130,10 +130,10 @@ def _subresource(server: RecordedServer, kind: Kind, namespace: str, case: Doc) 
         ours = server.refusal(error)
     after = server.store.get(kind, namespace, name)
     ours["after"] = None if after is None else server.masked(after.doc(), None)
-    ours["pdbsAfter"] = {
-        budget.name: budget.sections["status"].plain()
+    ours["pdbsAfter"] = [
+        {"name": budget.name, "status": server.masked(budget.sections["status"].plain(), None)}
         for budget in server.store.objects(POD_DISRUPTION_BUDGET, namespace)
-    }
+    ]
     ours["unchanged"] = before is not None and after is not None and before.version == after.version
     return ours
 

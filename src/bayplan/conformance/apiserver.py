@@ -17,6 +17,7 @@ from bayplan.cluster.embedded.bootstrap import bootstrap
 from bayplan.cluster.embedded.server import Answer, Server
 from bayplan.cluster.embedded.store import Store
 from bayplan.cluster.kinds import KINDS, NAMESPACE, Kind
+from bayplan.cluster.objects import Object
 from bayplan.model.clock import Instant, parse_rfc3339
 from bayplan.model.errors import ApiError
 
@@ -44,8 +45,8 @@ class RecordedServer(Server):
         self.masks[suffix] = "<rand>"
         return suffix
 
-    def outcome(self, call: Callable[[], Answer], request: Doc | None) -> Doc:
-        """What a call led to, in the recordings' form."""
+    def outcome(self, call: Callable[[], Answer], request: Doc | None, before: Object | None = None) -> Doc:
+        """What a call led to, in the recordings' form. `before` is the object before the call, if there was one."""
         try:
             answer = call()
         except ApiError as error:
@@ -53,6 +54,8 @@ class RecordedServer(Server):
         result: Doc = {"status": answer.status, "object": self.masked(answer.object.doc(), request)}
         if answer.warnings:
             result["warnings"] = sorted(answer.warnings)
+        if before is not None:
+            result["unchanged"] = before.meta.resource_version == answer.object.meta.resource_version
         return result
 
     def refusal(self, error: ApiError) -> Doc:

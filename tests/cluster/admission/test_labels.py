@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
-from bayplan.cluster.embedded.admission.labels import has_invalid_values, selects, validate_label_selector
+from bayplan.cluster.embedded.admission.labels import has_invalid_values, read_selector, validate_label_selector
 
 
 def expression(key: str, operator: str, *values: str) -> Doc:
@@ -67,4 +67,22 @@ def test_a_stored_selector_with_bad_values_may_stay() -> None:
     ],
 )
 def test_what_a_selector_picks(selector: Doc | None, picked: bool) -> None:
-    assert selects(selector, {"app": "web"}) is picked
+    readable = read_selector(selector)
+    assert readable is not None
+    assert readable.matches({"app": "web"}) is picked
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param({"matchLabels": {"a b": ""}}, id="a bad key"),
+        pytest.param(expression("a", "In"), id="In without values"),
+        pytest.param(expression("a", "In", "x y"), id="a bad value"),
+        pytest.param(expression("a", "Gt", "1"), id="an unknown operator"),
+    ],
+)
+def test_what_is_refused_cannot_be_read_either(selector: Doc) -> None:
+    errors = Errors()
+    validate_label_selector(selector, "s", errors)
+    assert errors
+    assert read_selector(selector) is None

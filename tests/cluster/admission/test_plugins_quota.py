@@ -28,6 +28,10 @@ def asking(name: str = "c", limits: Doc | None = None, **requests: str) -> Doc:
     return container(name, resources={"requests": requests} | ({"limits": limits} if limits else {}))
 
 
+TWO_GPUS = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
+ALL_GPUS = {"deviceClassName": "gpu", "allocationMode": "All"}
+
+
 @pytest.mark.parametrize(
     ("subject", "budget", "used"),
     [
@@ -40,7 +44,7 @@ def asking(name: str = "c", limits: Doc | None = None, **requests: str) -> Doc:
             id="requests add up and keep their suffix",
         ),
         pytest.param(
-            pod(asking(cpu="1", limits={"cpu": "2"}), overhead={"cpu": "250m"}),
+            pod(asking(cpu="1", limits={"cpu": "2"}), runtimeClassName="kata"),
             {"requests.cpu": "4", "limits.cpu": "4"},
             {"requests.cpu": "1250m", "limits.cpu": "2250m"},
             id="overhead counts",
@@ -52,7 +56,7 @@ def asking(name: str = "c", limits: Doc | None = None, **requests: str) -> Doc:
             id="the pod's own resources win and are enough",
         ),
         pytest.param(
-            pod(asking(**{"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"})),
+            pod(container(resources={"requests": {"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"}})),
             {"requests.nvidia.com/gpu": "4", "hugepages-2Mi": "1Gi", "requests.hugepages-2Mi": "1Gi"},
             {"requests.nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi", "requests.hugepages-2Mi": "4Mi"},
             id="devices and huge pages",
@@ -64,8 +68,11 @@ def asking(name: str = "c", limits: Doc | None = None, **requests: str) -> Doc:
             id="a load balancer takes node ports",
         ),
         pytest.param(
-            thing("PersistentVolumeClaim", "d", spec={"storageClassName": "gold", "resources": {
-                "requests": {"storage": "1500m"}}}),
+            thing(
+                "PersistentVolumeClaim",
+                "d",
+                spec={"storageClassName": "gold", "resources": {"requests": {"storage": "1500m"}}},
+            ),
             {"requests.storage": "9", "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "1"},
             {"requests.storage": "2", "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "1"},
             id="storage in whole bytes, claims by class",
@@ -78,21 +85,20 @@ def asking(name: str = "c", limits: Doc | None = None, **requests: str) -> Doc:
             id="any kind can be counted",
         ),
         pytest.param(
-            thing("ResourceClaim", "r", spec={"devices": {"requests": [
-                {"exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}},
-                {"firstAvailable": [
-                    {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1},
-                    {"deviceClassName": "gpu", "allocationMode": "All"},
-                ]},
-            ]}}),
+            thing(
+                "ResourceClaim",
+                "r",
+                spec={"devices": {"requests": [{"exactly": TWO_GPUS}, {"firstAvailable": [TWO_GPUS, ALL_GPUS]}]}},
+            ),
             {"gpu.deviceclass.resource.k8s.io/devices": "40"},
             {"gpu.deviceclass.resource.k8s.io/devices": "34"},
             id="of alternative devices the worst case",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_fits_is_charged(subject: Doc, budget: Doc, used: Doc) -> None:
-    _, state = submit(subject, quota(budget))
+    kata = thing("RuntimeClass", "kata", overhead={"podFixed": {"cpu": "250m"}})
+    _, state = submit(subject, quota(budget), kata)
     assert state.written == {"q": {"hard": budget, "used": used}}
 
 
@@ -150,6 +156,7 @@ def test_a_dry_run_charges_nothing() -> None:
 
 
 SELECT = {"scopeName": "PriorityClass"}
+ANYWHERE = {"weight": 1, "podAffinityTerm": {"topologyKey": "z", "namespaceSelector": {}}}
 
 
 @pytest.mark.parametrize(
@@ -158,7 +165,9 @@ SELECT = {"scopeName": "PriorityClass"}
         pytest.param({"scopes": ["BestEffort"]}, pod(), True, id="best effort"),
         pytest.param({"scopes": ["NotBestEffort"]}, pod(), False, id="not best effort"),
         pytest.param({"scopes": ["Terminating"]}, pod(activeDeadlineSeconds=0), True, id="a deadline"),
-        pytest.param({"scopes": ["NotTerminating", "BestEffort"]}, pod(activeDeadlineSeconds=9), False, id="both must fit"),
+        pytest.param(
+            {"scopes": ["NotTerminating", "BestEffort"]}, pod(activeDeadlineSeconds=9), False, id="both must fit"
+        ),
         pytest.param({"scopes": ["PriorityClass"]}, pod(priorityClassName="high"), True, id="some class"),
         pytest.param({"scopes": ["PriorityClass"]}, pod(), False, id="no class"),
         pytest.param(
@@ -181,14 +190,13 @@ SELECT = {"scopeName": "PriorityClass"}
         ),
         pytest.param(
             {"scopes": ["CrossNamespacePodAffinity"]},
-            pod(affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 1, "podAffinityTerm": {"topologyKey": "z", "namespaceSelector": {}}}]}}),
+            pod(affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ANYWHERE]}}),
             True,
             id="affinity across namespaces",
         ),
         pytest.param({"scopes": ["BestEffort"]}, thing("ConfigMap", "c"), False, id="plain counts have no scope"),
     ],
-)  # fmt: skip
+)
 def test_scopes_say_which_objects_count(scopes: Doc, subject: Doc, counts: bool) -> None:
     high = thing("PriorityClass", "high", value=1)
     _, state = submit(subject, quota({"pods": "1", "configmaps": "1"}, **scopes), high)

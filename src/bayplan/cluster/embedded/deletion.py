@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from bayplan.cluster.kinds import POD, REPLICATION_CONTROLLER, Kind
+from bayplan.cluster.kinds import NAMESPACE, POD, REPLICATION_CONTROLLER, Kind
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339, rfc3339
 from bayplan.model.meta import ObjectMeta
@@ -35,6 +35,11 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
 BY_DEFAULT = DeleteOptions()
 
 
+def terminating(item: Object) -> bool:
+    """Whether a namespace still has its own finalizers, which keep it until its content is gone."""
+    return item.kind is NAMESPACE and bool(item.sections["spec"].plain().get("finalizers"))
+
+
 def begin(item: Object, options: DeleteOptions, now: Instant) -> ObjectMeta | None:
     """The metadata of an object that stays for now, marked as being deleted; None when it goes at once.
 
@@ -46,7 +51,7 @@ def begin(item: Object, options: DeleteOptions, now: Instant) -> ObjectMeta | No
     was = meta.deletion_grace_period_seconds
     if meta.deletion_timestamp is not None and was is not None and grace >= was > 0:
         return msgspec.structs.replace(meta, finalizers=finalizers)  # asked again: nothing shorter
-    if not grace and not finalizers:
+    if not grace and not finalizers and not terminating(item):
         return None
     generation = meta.generation
     if meta.deletion_timestamp is None:

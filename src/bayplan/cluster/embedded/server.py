@@ -13,13 +13,32 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.cluster.embedded import deletion
-from bayplan.cluster.embedded.admission.body import JSON, read_object
+from bayplan.cluster.embedded.admission.body import JSON, heed, peek, read_object
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
-from bayplan.cluster.embedded.admission.pipeline import admit_create, admit_update, invalid, match_namespace
+from bayplan.cluster.embedded.admission.metadata import validate_metadata
+from bayplan.cluster.embedded.admission.pipeline import (
+    admit_create,
+    admit_update,
+    fill_metadata,
+    invalid,
+    match_namespace,
+)
 from bayplan.cluster.embedded.admission.plugin import Plugin, Request
 from bayplan.cluster.embedded.admission.plugins import PLUGINS
+from bayplan.cluster.embedded.admission.recall import Recall
 from bayplan.cluster.embedded.admission.registry import strategy_of
 from bayplan.cluster.embedded.deletion import DeleteOptions
+from bayplan.cluster.embedded.patch.managed_fields import update as update_owners
+from bayplan.cluster.embedded.patching import (
+    APPLY_PATCH,
+    applied,
+    check_patch_options,
+    managed_fields,
+    patched,
+    read_patch,
+    read_result,
+    same_owners,
+)
 from bayplan.cluster.embedded.refusals import (
     already_exists,
     modified,
@@ -28,9 +47,10 @@ from bayplan.cluster.embedded.refusals import (
     uid_changed,
     uid_precondition,
 )
+from bayplan.cluster.embedded.schema.table import TABLE
 from bayplan.cluster.embedded.state import StoreState, Transaction
 from bayplan.cluster.embedded.store import Store
-from bayplan.cluster.kinds import Kind
+from bayplan.cluster.kinds import POD, Kind
 from bayplan.cluster.objects import Object, Section, meta_of, sections_of
 from bayplan.model.clock import Instant, rfc3339
 from bayplan.model.errors import BadRequest, Conflict, Details, ServerError
@@ -49,7 +69,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     validation: str = "Warn"
     """Unknown and repeated fields: `Strict` refuses, `Warn` warns, `Ignore` is silent."""
     content_type: str = JSON
-    force: bool = False
+    force: bool | None = None
     """Server-side apply only: take fields from their owners."""
 
 
@@ -73,6 +93,7 @@ class Server:
         self._chance = chance
         self._state = StoreState(store)
         self._plugins: tuple[Plugin, ...] = PLUGINS
+        self._recall = Recall(store)
 
     # --- identity of new objects (see admission.pipeline.Identity)
 
@@ -102,22 +123,55 @@ class Server:
     def create(self, kind: Kind, namespace: str, body: bytes | Doc, options: WriteOptions = PLAIN) -> Answer:
         """Store a new object. Raises AlreadyExists, Invalid, BadRequest, Forbidden, NotFound (of its namespace)."""
         _check_options(options, "CreateOptions")
-        doc, warnings = self._read(kind, body, options)
-        return self._create(kind, namespace, doc, warnings, options)
+        raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        spec = b""
+        if kind is POD and options == PLAIN:
+            meta, spec = peek(raw)
+            stored = self._create_as_before(namespace, meta, spec) if meta is not None else None
+            if stored is not None:
+                return Answer(stored, 201)
+        doc, warnings = self._read(kind, raw, options)
+        answer = self._create(kind, namespace, doc, warnings, options)
+        if spec:
+            self._recall.keep(namespace, spec, doc["metadata"], answer.object.sections, warnings)
+        return answer
 
-    def _create(self, kind: Kind, namespace: str, doc: Doc, warnings: list[str], options: WriteOptions) -> Answer:
+    def _create_as_before(self, namespace: str, meta: Doc, spec: bytes) -> Object | None:
+        """Create a pod whose spec was admitted before; None when it has to go the whole way."""
+        sections = self._recall.find(namespace, spec, meta)
+        if sections is None or meta.get("namespace", namespace) != namespace or "resourceVersion" in meta:
+            return None
+        meta["namespace"] = namespace
+        fill_metadata(meta, strategy_of(POD), self)
+        errors = Errors()
+        validate_metadata({"metadata": meta}, namespaced=True, name_rule=strategy_of(POD).name_rule, errors=errors)
+        if errors or self.store.get(POD, namespace, meta["name"]) is not None:
+            return None
+        return self.store.put(POD, meta_of({"metadata": meta}), sections)
+
+    def _create(
+        self,
+        kind: Kind,
+        namespace: str,
+        doc: Doc,
+        warnings: list[str],
+        options: WriteOptions,
+        owners: list[Doc] | None = None,
+    ) -> Answer:
         strategy = strategy_of(kind)
         match_namespace(doc, kind, namespace)
         strategy.default(doc)
+        owners = self._owners(None, doc, options, "") if owners is None else owners
         version = doc["metadata"].pop("resourceVersion", "")
         request = Request(kind, "CREATE", namespace, doc, dry_run=options.dry_run, warnings=warnings)
         state = self._state.transaction()
         admit_create(strategy, request, self._plugins, state, self)
-        if version and not options.dry_run:
+        if version.isdigit() and int(version) and not options.dry_run:
             raise ServerError("resourceVersion should not be set on objects to be created")
         name = doc["metadata"]["name"]
         if self.store.get(kind, doc["metadata"].get("namespace", ""), name) is not None:
             raise already_exists(kind, name)
+        _set_owners(doc, owners)
         return Answer(self._commit(kind, doc, None, options, state), 201, tuple(warnings))
 
     def update(
@@ -149,17 +203,44 @@ class Server:
         return self._replace(old, doc, warnings, options, subresource)
 
     def _replace(
-        self, old: Object, doc: Doc, warnings: list[str], options: WriteOptions, subresource: str = ""
+        self,
+        old: Object,
+        doc: Doc,
+        warnings: list[str],
+        options: WriteOptions,
+        subresource: str = "",
+        owners: list[Doc] | None = None,
     ) -> Answer:
         """Make `doc`, decoded, the next version of `old`."""
         kind = old.kind
         strategy = strategy_of(kind)
         strategy.default(doc)
         _check_version(old, doc, needed=strategy.needs_version)
+        owners = self._owners(old, doc, options, subresource) if owners is None else owners
+        doc["metadata"].pop("managedFields", None)
         request = Request(kind, "UPDATE", old.namespace, doc, old.doc(), subresource, options.dry_run, warnings)
         state = self._state.transaction()
         admit_update(strategy, request, self._plugins, state)
+        before = managed_fields(old)
+        _set_owners(doc, before if same_owners(owners, before) and not _differ(doc, request.old) else owners)
         return Answer(self._commit(kind, doc, old, options, state), 200, tuple(warnings))
+
+    def _owners(self, old: Object | None, doc: Doc, options: WriteOptions, subresource: str) -> list[Doc]:
+        """Who owns which fields after a write that is not an apply."""
+        before = managed_fields(old)
+        sent = doc["metadata"].get("managedFields")
+        if not options.field_manager and not before and not sent:
+            return []
+        return update_owners(
+            None if old is None else old.doc(),
+            doc,
+            before,
+            manager=options.field_manager,
+            api_version=doc["apiVersion"],
+            subresource=subresource,
+            now=self.timestamp(),
+            kind_type=TABLE.kinds[doc["kind"]],
+        )
 
     def _read(self, kind: Kind, body: bytes | Doc, options: WriteOptions) -> tuple[Doc, list[str]]:
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
@@ -177,16 +258,25 @@ class Server:
             return Object(kind, meta, sections, old.version if old else 0)
         state.commit()
         if old is not None and deletion.finished(meta):
-            self.store.put(kind, meta, sections)
-            return self.store.remove(kind, meta.namespace, meta.name)
+            last = Object(kind, meta, sections, old.version)
+            self.store.remove(kind, meta.namespace, meta.name, last)
+            return last
         return self.store.put(kind, meta, sections)
 
     # --- writing as the cluster's own parts do: trusted, so unchecked
 
     def stamp(self, kind: Kind, meta: ObjectMeta, sections: dict[str, Section]) -> Object:
         """Create an object from ready sections; admission has its say all the same."""
+        document = msgspec.to_builtins(meta)
+        spec = sections["spec"].raw if kind is POD and "spec" in sections else b""
+        stored = self._create_as_before(meta.namespace, document, spec) if spec else None
+        if stored is not None:
+            return stored
         doc = {"metadata": msgspec.to_builtins(meta), **{name: each.plain() for name, each in sections.items()}}
-        return self.create(kind, meta.namespace, doc).object
+        answer = self.create(kind, meta.namespace, doc)
+        if spec:
+            self._recall.keep(meta.namespace, spec, document, answer.object.sections, answer.warnings)
+        return answer.object
 
     def insert(self, kind: Kind, doc: Doc) -> Object:
         """Store a document that is complete but for its identity."""
@@ -221,11 +311,33 @@ class Server:
         subresource: str = "",
     ) -> Answer:
         """Change an object by a patch. Raises NotFound, Conflict, Invalid, BadRequest, UnsupportedMediaType."""
-        from bayplan.cluster.embedded.patch.merge import merge_patch
-
-        old = self.get(kind, namespace, name)
-        doc = merge_patch(old.doc(), msgspec.json.decode(body))
-        return self.update(kind, namespace, name, doc, options, subresource=subresource)
+        sent = read_patch(type_, body)
+        check_patch_options(type_, options.field_manager, options.force)
+        _check_options(options, "PatchOptions")
+        old = self.store.get(kind, namespace, name)
+        owners = None
+        if type_ == APPLY_PATCH:
+            result, owners = applied(
+                kind,
+                name,
+                old,
+                sent.patch,
+                manager=options.field_manager,
+                force=bool(options.force),
+                subresource=subresource,
+                now=self.timestamp(),
+            )
+        elif old is None:
+            raise not_found(kind, name)
+        else:
+            result = patched(kind, old, sent)
+        doc, problems = read_result(kind, result)
+        warnings = heed([*sent.problems, *problems], options.validation)
+        match_namespace(doc, kind, namespace)
+        check_name(doc, name)
+        if old is None:
+            return self._create(kind, namespace, doc, warnings, options, owners)
+        return self._replace(old, doc, warnings, options, subresource, owners)
 
     def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions = deletion.BY_DEFAULT) -> Object:
         """Begin or finish a deletion; the object's last known state. Raises NotFound, Conflict (preconditions)."""
@@ -248,15 +360,34 @@ class Server:
             return item
         if meta is None:
             return self.store.remove(kind, namespace, name)
-        return item if meta == item.meta else self.store.put(kind, meta, item.sections)
+        sections = item.sections
+        if deletion.terminating(item):
+            sections = {**sections, "status": Section(b'{"phase":"Terminating"}')}
+        return item if meta == item.meta else self.store.put(kind, meta, sections)
 
 
 def _shared_sections(doc: Doc, old: Object) -> dict[str, Section]:
+    """The sections of a document, taken from the old version where nothing but the order of keys differs."""
     sections = {}
     for name, section in sections_of(doc).items():
         before = old.sections.get(name)
-        sections[name] = before if before is not None and before.raw == section.raw else section
+        same = before is not None and (before.raw == section.raw or before.plain() == doc[name])
+        sections[name] = before if before is not None and same else section
     return sections
+
+
+def _set_owners(doc: Doc, owners: list[Doc]) -> None:
+    if owners:
+        doc["metadata"]["managedFields"] = owners
+    else:
+        doc["metadata"].pop("managedFields", None)
+
+
+def _differ(doc: Doc, old: Doc | None) -> bool:
+    """Whether anything but managedFields differs."""
+    assert old is not None
+    metas = ({**each["metadata"], "managedFields": None} for each in (doc, old))
+    return {**doc, "metadata": next(metas)} != {**old, "metadata": next(metas)}
 
 
 def check_name(doc: Doc, name: str) -> None:

@@ -196,8 +196,8 @@ class Store:
         self._record(shelf, Change(ChangeType.ADDED if old is None else ChangeType.MODIFIED, new, old))
         return new
 
-    def remove(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Take an object out. Its last state gets a revision of its own. Raises KeyError when there is none."""
+    def remove(self, kind: Kind, namespace: str, name: str, last: Object | None = None) -> Object:
+        """Take an object out. Its last state, as it was or as given, gets a revision of its own. Raises KeyError."""
         shelf = self._shelf(kind)
         old = shelf.by_namespace[namespace].pop(name)
         if not shelf.by_namespace[namespace]:
@@ -206,8 +206,9 @@ class Store:
         shelf.count -= 1
         self._unindex(old)
         self.revision += 1
-        meta = msgspec.structs.replace(old.meta, resource_version=str(self.revision))
-        last = Object(kind, meta, old.sections, self.revision)
+        final = old if last is None else last
+        meta = msgspec.structs.replace(final.meta, resource_version=str(self.revision))
+        last = Object(kind, meta, final.sections, self.revision)
         self._record(shelf, Change(ChangeType.DELETED, last, old))
         return last
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.cluster.embedded.admission.eviction import decide
+from bayplan.cluster.embedded.admission.eviction import decide, disruption_target
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.pipeline import invalid
 from bayplan.cluster.embedded.deletion import BY_DEFAULT, DeleteOptions
@@ -100,9 +100,17 @@ def evict(server: Server, namespace: str, name: str, options: DeleteOptions = BY
         if _selects(budget, item.meta.labels)
     }
     change = decide(item.doc(), [budget.doc() for budget in budgets.values()], now=server.timestamp())
-    if change is not None and not options.dry_run:
-        server.write_status(budgets[change.name], change.status)
+    if not options.dry_run:
+        if change is not None:
+            server.write_status(budgets[change.name], change.status)
+        _tell_disruption(server, item)
     server.delete(POD, namespace, name, options)
+
+
+def _tell_disruption(server: Server, item: Object) -> None:
+    status: Doc = item.sections["status"].plain()
+    others = [each for each in status.get("conditions", ()) if each["type"] != "DisruptionTarget"]
+    server.write_status(item, {**status, "conditions": [*others, disruption_target(server.timestamp())]})
 
 
 def _selects(budget: Object, labels: dict[str, str]) -> bool:

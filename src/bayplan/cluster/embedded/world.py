@@ -80,6 +80,11 @@ class World:
         self.reconciles += looked
         return looked
 
+    def catch_up(self, to: Instant) -> None:
+        """Real time: move to an instant and mark what has fallen due. `settle` then does the work."""
+        self.now = max(self.now, to)
+        self._fire()
+
     def advance(self, to: Instant) -> None:
         """Let time pass up to an instant, doing everything that falls due on the way, in order."""
         self.settle()

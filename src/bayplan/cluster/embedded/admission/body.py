@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from bayplan.cluster.embedded.admission.fields import Doc
 from bayplan.cluster.embedded.schema.decode import DecodeError, decode, decode_tree
 from bayplan.cluster.embedded.schema.document import MalformedBodyError, Pairs, read_json, read_yaml
@@ -45,8 +47,37 @@ def read_object(
     _check_kind(kind, doc.get("apiVersion") or kind.api_version, doc.get("kind") or kind.name, body)
     doc["apiVersion"], doc["kind"] = kind.api_version, kind.name
     if problems and validation == "Strict":
-        raise _unhandled(kind, kind.name, kind.version, "strict decoding error: " + ", ".join(problems))
-    return doc, problems if validation != "Ignore" else []
+        raise _unhandled(kind, kind.name, kind.version, _strict(problems))
+    return doc, heed(problems, validation)
+
+
+def heed(problems: list[str], validation: str) -> list[str]:
+    """Unknown and repeated fields: the warnings they lead to. Raises BadRequest when they are to be refused."""
+    if problems and validation == "Strict":
+        raise BadRequest(_strict(problems))
+    return [] if validation == "Ignore" else problems
+
+
+def _strict(problems: list[str]) -> str:
+    return "strict decoding error: " + ", ".join(problems)
+
+
+_SPLIT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_PEEKED = {"apiVersion": b'"v1"', "kind": b'"Pod"'}
+
+
+def peek(body: bytes) -> tuple[Doc | None, bytes]:
+    """A plain Pod's metadata, clean, and the bytes of its spec; (None, b"") for a body that is anything else."""
+    try:
+        parts = _SPLIT.decode(body)
+        spec = bytes(parts.pop("spec"))
+        meta, problems = decode("meta.v1.ObjectMeta", bytes(parts.pop("metadata")))
+    except (msgspec.MsgspecError, KeyError, DecodeError):
+        return None, b""
+    given = {name: bytes(part) for name, part in parts.items()}
+    if problems or given != _PEEKED or body.count(b'"metadata"') != 1 or body.count(b'"spec"') != 1:
+        return None, b""  # a repeated key, a status, another kind: the long way has the words for it
+    return meta, spec
 
 
 def _check_root(kind: Kind, body: bytes, media: str) -> None:
@@ -71,12 +102,17 @@ def _check_kind(kind: Kind, api_version: str, name: str, body: bytes) -> None:
         return
     if not _GROUP_VERSION.fullmatch(api_version):
         raise _unrecognized(kind, body, f"unexpected GroupVersion string: {api_version}")
-    version = api_version.rpartition("/")[2]
+    raise _unhandled(kind, name, api_version.rpartition("/")[2], kind_mismatch(kind, api_version, name))
+
+
+def kind_mismatch(kind: Kind, api_version: str, name: str) -> str:
+    """Why a document of this type cannot be read as that kind; empty when it can."""
+    if api_version == kind.api_version and name == kind.name:
+        return ""
     other = KINDS.get(name)
     if other is not None and other.api_version == api_version:
-        text = f"converting ({other.version}.{other.name}) to ({kind.group or 'core'}.{kind.name}): unknown conversion"
-        raise _unhandled(kind, name, version, text)
-    raise _unhandled(kind, name, version, f'no kind "{name}" is registered for version "{api_version}"')
+        return f"converting ({other.version}.{other.name}) to ({kind.group or 'core'}.{kind.name}): unknown conversion"
+    return f'no kind "{name}" is registered for version "{api_version}"'
 
 
 def _unhandled(kind: Kind, name: str, version: str, text: str) -> BadRequest:

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.syntax import label_value, qualified_name
+from bayplan.model.meta import LabelSelector
+from bayplan.model.selectors import Selector, SelectorError, from_label_selector
 
 
 def validate_label_name(name: str, path: str, errors: Errors) -> None:
@@ -27,23 +31,21 @@ def validate_labels(labels: Mapping[str, str], path: str, errors: Errors) -> Non
             errors.invalid(path, value, fault)
 
 
-def validate_label_selector(
-    selector: Doc | None, path: str, errors: Errors, *, invalid_values: bool = False, unknown_operators: bool = False
-) -> None:
+def validate_label_selector(selector: Doc | None, path: str, errors: Errors, *, invalid_values: bool = False) -> None:
     """A label selector; `invalid_values` lets impossible values pass, for objects that were stored with them."""
     if not selector:
         return
     validate_labels(selector.get("matchLabels", {}), f"{path}.matchLabels", errors)
     for i, requirement in enumerate(selector.get("matchExpressions", ())):
         here = f"{path}.matchExpressions[{i}]"
-        _validate_requirement(requirement, here, errors, unknown_operators=unknown_operators)
+        _validate_requirement(requirement, here, errors)
         if not invalid_values:
             for j, value in enumerate(requirement.get("values", ())):
                 for fault in label_value(value):
                     errors.invalid(f"{here}.values[{j}]", value, fault)
 
 
-def _validate_requirement(requirement: Doc, path: str, errors: Errors, *, unknown_operators: bool) -> None:
+def _validate_requirement(requirement: Doc, path: str, errors: Errors) -> None:
     operator, values = requirement.get("operator", ""), requirement.get("values")
     if operator in ("In", "NotIn"):
         if not values:
@@ -51,7 +53,7 @@ def _validate_requirement(requirement: Doc, path: str, errors: Errors, *, unknow
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             errors.forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-    elif not unknown_operators:
+    else:
         errors.invalid(f"{path}.operator", operator, "not a valid selector operator")
     validate_label_name(requirement.get("key", ""), f"{path}.key", errors)
 
@@ -62,27 +64,12 @@ def has_invalid_values(selector: Doc | None) -> bool:
     return any(label_value(value) for expression in expressions for value in expression.get("values", ()))
 
 
-def selects(selector: Doc | None, labels: Mapping[str, str]) -> bool:
-    """Whether a well-formed selector picks these labels; no selector picks nothing, an empty one everything."""
-    if selector is None:
-        return False
-    wanted = selector.get("matchLabels", {})
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _meets(requirement, labels) for requirement in selector.get("matchExpressions", ())
-    )
-
-
-def _meets(requirement: Doc, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement["key"])
-    match requirement["operator"]:
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "In":
-            return value in requirement["values"]
-        case _:
-            return value not in requirement["values"]
+def read_selector(selector: Doc | None) -> Selector | None:
+    """A selector ready to match, or None if it cannot be read: then `validate_label_selector` says why."""
+    try:
+        return from_label_selector(msgspec.convert(selector, LabelSelector | None))
+    except SelectorError:
+        return None
 
 
 def is_empty(selector: Doc) -> bool:

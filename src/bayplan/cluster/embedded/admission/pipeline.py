@@ -20,6 +20,7 @@ from bayplan.cluster.embedded.admission.syntax import path_segment_name
 from bayplan.cluster.kinds import Kind
 from bayplan.model.errors import BadRequest, Cause, Details, Invalid
 
+_SERVERS_OWN = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
 _GENERATED_PREFIX = 58  # of 63 characters: five are random
 
 
@@ -52,7 +53,7 @@ def match_namespace(doc: Doc, kind: Kind, namespace: str) -> None:
     """The namespace of the body must be the request's, if it says any. Raises BadRequest."""
     meta = doc["metadata"]
     expected = namespace if kind.namespaced else ""
-    if meta.get("namespace", "") not in ("", expected):
+    if expected and meta.get("namespace", "") not in ("", expected):
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     if expected:
         meta["namespace"] = expected
@@ -63,20 +64,13 @@ def match_namespace(doc: Doc, kind: Kind, namespace: str) -> None:
 def admit_create(
     strategy: Strategy, request: Request, plugins: Sequence[Plugin], state: State, identity: Identity
 ) -> None:
-    """Make `request.doc`, decoded and defaulted, what is to be stored. Raises ApiError; then nothing is to be stored."""
+    """Make `request.doc`, decoded and defaulted, what is to be stored. Raises ApiError: then nothing is stored."""
     doc = request.doc
     meta = doc["metadata"]
-    if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = meta["generateName"][:_GENERATED_PREFIX] + identity.suffix()
     mine = [plugin for plugin in plugins if plugin.wants(request)]
     for plugin in mine:
         plugin.mutate(request, state)
-    for dropped in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"):
-        meta.pop(dropped, None)
-    meta["uid"] = identity.uid()
-    meta["creationTimestamp"] = identity.timestamp()
-    if strategy.generation:
-        meta["generation"] = 1
+    fill_metadata(meta, strategy, identity)
     strategy.prepare(doc)
     errors = Errors()
     validate_metadata(doc, namespaced=strategy.kind.namespaced, name_rule=strategy.name_rule, errors=errors)
@@ -88,6 +82,18 @@ def admit_create(
         plugin.validate(request, state)
 
 
+def fill_metadata(meta: Doc, strategy: Strategy, identity: Identity) -> None:
+    """What the server alone decides: a generated name, uid, time of creation; what a client may not set is dropped."""
+    for dropped in _SERVERS_OWN:
+        meta.pop(dropped, None)
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = meta["generateName"][:_GENERATED_PREFIX] + identity.suffix()
+    meta["uid"] = identity.uid()
+    meta["creationTimestamp"] = identity.timestamp()
+    if strategy.generation:
+        meta["generation"] = 1
+
+
 def admit_update(strategy: Strategy, request: Request, plugins: Sequence[Plugin], state: State) -> None:
     """Make `request.doc` the new version of `request.old`. Raises ApiError; then the old version stands."""
     doc, old = request.doc, request.old
@@ -96,28 +102,24 @@ def admit_update(strategy: Strategy, request: Request, plugins: Sequence[Plugin]
     for plugin in mine:
         plugin.mutate(request, state)
     keep_metadata(doc["metadata"], old["metadata"])
+    prepare, validate = {
+        "": (strategy.prepare_update, strategy.validate_update),
+        "status": (strategy.prepare_status, strategy.validate_status),
+        "resize": (strategy.prepare_resize, strategy.validate_resize),
+    }[request.subresource]
     errors = Errors()
-    if request.subresource == "status":
-        strategy.prepare_status(doc, old)
-        _validate_update(strategy, doc, old, errors)
-        strategy.validate_status(doc, old, errors)
-    else:
-        strategy.prepare_update(doc, old)
-        if strategy.generation and differs(doc, old):
-            doc["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        _validate_update(strategy, doc, old, errors)
-        strategy.validate_update(doc, old, errors)
+    prepare(doc, old)
+    if strategy.generation and differs(doc, old):
+        doc["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    standard = strategy.name_rule is not path_segment_name
+    validate_metadata_update(doc, old, errors, standard_finalizers=standard)
+    validate(doc, old, errors)
     if errors:
         raise invalid(strategy.kind, doc["metadata"].get("name", ""), errors)
     if not request.subresource:
         request.warnings += strategy.warn(doc, old)
     for plugin in mine:
         plugin.validate(request, state)
-
-
-def _validate_update(strategy: Strategy, doc: Doc, old: Doc, errors: Errors) -> None:
-    standard = strategy.name_rule is not path_segment_name
-    validate_metadata_update(doc, old, errors, standard_finalizers=standard)
 
 
 def keep_metadata(meta: Doc, old: Doc) -> None:

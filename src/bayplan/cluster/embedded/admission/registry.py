@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import importlib
 
+from bayplan.cluster.embedded.admission.kinds.plain import STRATEGIES
 from bayplan.cluster.embedded.admission.strategy import Strategy
 from bayplan.cluster.kinds import Kind
-
-_HERE = __package__
 
 _MODULES = {
     "Pod": "pods.strategy",
@@ -39,7 +38,8 @@ _MODULES = {
 @functools.cache
 def strategy_of(kind: Kind) -> Strategy:
     """The rules of a kind, read when the kind is first used."""
-    module = importlib.import_module(f"{_HERE}.{_MODULES[kind.name]}")
-    strategy = module.STRATEGY
+    if kind.name not in _MODULES:
+        return STRATEGIES[kind.name]
+    strategy = importlib.import_module(f"{__package__}.{_MODULES[kind.name]}").STRATEGY
     assert isinstance(strategy, Strategy)
     return strategy

@@ -53,11 +53,12 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     prepare_status: Change = nothing
     """(new, old), for an update of /status: everything but status (and what upstream lets pass) taken from old."""
     validate_status: ChangeRule = nothing
+    prepare_resize: Change = nothing
+    """(new, old), for an update of a pod's /resize."""
+    validate_resize: ChangeRule = nothing
     warn: Warn = no_warnings
     """Warnings for (new, old or None)."""
     create_on_update: bool = False
     """A PUT to a missing object creates it."""
     needs_version: bool = False
     """An update without resourceVersion is refused."""
-    grace: Callable[[Doc], int] | None = None
-    """Seconds of graceful deletion for a kind that has it."""

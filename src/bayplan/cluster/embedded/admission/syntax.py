@@ -83,27 +83,6 @@ _UNDERSCORED_RULE = _Pattern(
     "example.com",
     most=253,
 )
-_LABEL_1035_RULE = _Pattern(
-    "[a-z]([-a-z0-9]*[a-z0-9])?",
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character",
-    "my-name",
-    "abc-123",
-    most=63,
-)
-_WILDCARD_RULE = _Pattern(
-    rf"\*\.{_SUBDOMAIN}",
-    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
-    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
-    "*.example.com",
-    most=253,
-)
-_CASELESS = re.compile(_SUBDOMAIN, re.IGNORECASE | re.ASCII).fullmatch
-_CASELESS_TEXT = regex_text(
-    f"an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', {_ALNUM_ENDS}",
-    _SUBDOMAIN,
-    "Example.com",
-)
 _QUALIFIED_RULE = _Pattern(
     _QUALIFIED,
     f"must consist of alphanumeric characters, '-', '_' or '.', {_ALNUM_ENDS}",
@@ -118,22 +97,6 @@ _VALUE_RULE = _Pattern(
     "my_value",
     "12345",
     most=63,
-)
-_IDENTIFIER_RULE = _Pattern(
-    "[A-Za-z_][A-Za-z0-9_]*",
-    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
-    "characters or '_'",
-    "my_name",
-    "MY_NAME",
-    "MyName",
-)
-_ENV_RULE = _Pattern(
-    "[-._a-zA-Z][-._a-zA-Z0-9]*",
-    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not "
-    "start with a digit",
-    "my.env-name",
-    "MY_ENV.NAME",
-    "MyEnvName1",
 )
 _CONFIG_KEY_RULE = _Pattern(
     "[-._a-zA-Z0-9]+",
@@ -153,20 +116,10 @@ _PATH_RULE = _Pattern(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", "Invalid path")
 
 dns1123_subdomain = _cached(_SUBDOMAIN_RULE.faults)
 dns1123_subdomain_with_underscore = _cached(_UNDERSCORED_RULE.faults)
-dns1035_label = _cached(_LABEL_1035_RULE.faults)
-wildcard_subdomain = _cached(_WILDCARD_RULE.faults)
 label_value = _cached(partial(_VALUE_RULE.faults, unit="bytes"))
-c_identifier = _cached(_IDENTIFIER_RULE.faults)
 percent = _cached(_PERCENT_RULE.faults)
 http_header_name = _cached(_HEADER_RULE.faults)
 http_path = _cached(_PATH_RULE.faults)
-
-
-@_cached
-def dns1123_subdomain_caseless(value: str) -> list[str]:
-    """A subdomain in which capitals are allowed: driver names."""
-    faults = [too_long(253, "bytes")] if size(value) > 253 else []
-    return faults if _CASELESS(value) else [*faults, _CASELESS_TEXT]
 
 
 @_cached
@@ -197,15 +150,6 @@ def qualified_name(value: str) -> list[str]:
     elif size(name) > 63:
         faults.append(f"name part {too_long(63, 'bytes')}")
     return faults + [f"name part {fault}" for fault in _QUALIFIED_RULE.faults(name)]
-
-
-def fully_qualified_name(value: str) -> list[str]:
-    """A subdomain of three segments at least. An empty value is for the caller to report as missing."""
-    if faults := dns1123_subdomain(value):
-        return [",".join(faults)]
-    if value.count(".") < 2:
-        return ["should be a domain with at least three segments separated by dots"]
-    return []
 
 
 def port_number(value: int) -> list[str]:
@@ -247,14 +191,8 @@ def _climbs(value: str) -> list[str]:
 
 
 @_cached
-def env_var_name(value: str) -> list[str]:
-    """A variable name as shells know it; objects hold `relaxed_env_var_name`s."""
-    return _ENV_RULE.faults(value) + _climbs(value)
-
-
-@_cached
 def relaxed_env_var_name(value: str) -> list[str]:
-    """A variable name as the API accepts it: printable ASCII without `=`."""
+    """The name of an environment variable: printable ASCII without `=`."""
     if not value:
         return ["environment variable name must be non-empty"]
     if value.isascii() and value.isprintable() and "=" not in value:
@@ -308,16 +246,6 @@ def ip_address(value: str) -> list[str]:
     return []
 
 
-@_cached
-def canonical_ip_address(value: str) -> list[str]:
-    """An address in its one right spelling (upstream: IsValidIP)."""
-    if faults := ip_address(value):
-        return faults
-    address = parse_ip(value)
-    right = go_ip(address) if address is not None else value
-    return [] if value == right else [f'must be in canonical form ("{right}")']
-
-
 def parse_cidr(value: str) -> tuple[IPAddress, int] | None:
     """Address and prefix length of `a/n`, read as leniently as `parse_ip` reads addresses."""
     text, slash, length = value.partition("/")
@@ -361,9 +289,6 @@ subdomain_name = partial(_named, dns1123_subdomain)
 
 label_name = partial(_named, dns1123_label)
 """Namespace, Service, StatefulSet: a DNS label."""
-
-label_1035_name = partial(_named, dns1035_label)
-"""A DNS label that starts with a letter."""
 
 
 def path_segment_name(name: str, prefix: bool = False) -> list[str]:

@@ -147,6 +147,7 @@ def update(
     new: Doc,
     managed: list[Doc],
     *,
+    sent: list[Doc] | None = None,
     manager: str,
     api_version: str,
     subresource: str,
@@ -155,10 +156,11 @@ def update(
 ) -> list[Doc]:
     """managedFields after a create, update or patch of any type but apply.
 
-    `new` is the object as decoded and defaulted, before admission; its own managedFields may replace or reset
-    (`[{}]`) those stored, which are `managed`. `old` is None for a create. An object without entries stays so.
+    `new` is the object as decoded and defaulted, before admission; `old` is None for a create. `managed` are the stored
+    entries, `sent` those of the request (of the patched document) before decoding, None where it has none: they replace
+    the stored ones, or with `[]` or `[{}]` reset them. An object without entries stays so.
     """
-    owners = _carried(managed, (new.get("metadata") or {}).get("managedFields"), subresource)
+    owners = _carried(managed, sent, subresource)
     if not owners and old is not None:
         return []
     write = Write(manager=manager, kind_type=kind_type, api_version=api_version, subresource=subresource, now=now)
@@ -179,6 +181,15 @@ def _carried(stored: list[Doc], sent: list[Doc] | None, subresource: str) -> Own
         return read_owners(stored)
     except BadEntryError:
         return {}
+
+
+def settled_times(old: list[Doc], new: list[Doc]) -> list[Doc]:
+    """`new`, or `old` where only times differ. For a write that left the rest of the object as it was."""
+    return old if list(map(_timeless, old)) == list(map(_timeless, new)) else new
+
+
+def _timeless(entry: Doc) -> Doc:
+    return {key: value for key, value in entry.items() if key != "time"}
 
 
 def without_entries(doc: Doc) -> Doc:

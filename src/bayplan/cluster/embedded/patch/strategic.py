@@ -272,14 +272,20 @@ def _check_order(items: list[Any], order: list[Any], key: str) -> None:
     """The items of the patch must stand in the order list, in its order."""
     if not order or not items:
         return
-    left = [item for item in items if not (isinstance(item, dict) and _PATCH in item)]
+    left = [item for item in items if _directive(item) != "delete"]
     for wanted in order:
+        while left and _directive(left[0]) is not None:  # passed over, unless the order list ends first
+            left.pop(0)
         if left and _matches(left[0], wanted, key):
             left.pop(0)
     if left:
         raise ServerError(
             f"The order in patch list:\n{_go_list(items)}\n doesn't match $setElementOrder list:\n{_go_list(order)}\n"
         )
+
+
+def _directive(item: Any) -> Any:
+    return item.get(_PATCH) if isinstance(item, dict) else None
 
 
 def _matches(item: Any, wanted: Any, key: str) -> bool:

@@ -134,10 +134,18 @@ def _validate_update(new: Doc, _old: Doc, errors: Errors) -> None:
     _validate(new, errors)
 
 
+def _prepare(doc: Doc) -> None:
+    """A LimitRange without a name is named like a UID; its own will do."""
+    meta = doc["metadata"]
+    if not meta.get("name"):
+        meta["name"] = meta["uid"]
+
+
 STRATEGY = Strategy(
     kind=LIMIT_RANGE,
     name_rule=subdomain_name,
     default=_default,
+    prepare=_prepare,
     validate=_validate,
     validate_update=_validate_update,
     create_on_update=True,

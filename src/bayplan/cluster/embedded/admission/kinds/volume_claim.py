@@ -20,7 +20,7 @@ from bayplan.model.quantity import Quantity, parse
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_VOLUME_MODES = ("Block", "Filesystem")
+VOLUME_MODES = ("Block", "Filesystem")
 _RESIZE_STATUSES = (
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
@@ -80,15 +80,17 @@ def _validate(doc: Doc, errors: Errors) -> None:
 
 def validate_claim_spec(spec: Doc, path: str, errors: Errors, was: Doc | None = None) -> None:
     """A claim's spec, also of one inside a template. `was` is the stored one, whose old faults are forgiven."""
-    _validate_access_modes(spec.get("accessModes", []), f"{path}.accessModes", errors)
+    validate_access_modes(
+        spec.get("accessModes", []), f"{path}.accessModes", errors, missing="at least 1 access mode is required"
+    )
     faults_before = Errors()
     validate_label_selector((was or {}).get("selector"), "", faults_before)
     forgiven = bool(faults_before)
     validate_label_selector(spec.get("selector"), f"{path}.selector", errors, invalid_values=forgiven)
     _validate_storage(spec.get("resources", {}).get("requests", {}), f"{path}.resources[storage]", errors)
     mode = spec.get("volumeMode")
-    if mode is not None and mode not in _VOLUME_MODES:
-        errors.not_supported(f"{path}.volumeMode", mode, _VOLUME_MODES)
+    if mode is not None and mode not in VOLUME_MODES:
+        errors.not_supported(f"{path}.volumeMode", mode, VOLUME_MODES)
     _validate_data_sources(spec, path, errors, any_group=_names_group(was or {}))
     for field in ("storageClassName", _ATTRIBUTES):
         if name := spec.get(field):
@@ -96,9 +98,10 @@ def validate_claim_spec(spec: Doc, path: str, errors: Errors, was: Doc | None = 
                 errors.invalid(f"{path}.{field}", name, fault)
 
 
-def _validate_access_modes(modes: list[str], path: str, errors: Errors) -> None:
+def validate_access_modes(modes: list[str], path: str, errors: Errors, *, missing: str = "") -> None:
+    """Access modes of a claim or a volume; `missing` is what to say if there are none."""
     if not modes:
-        errors.required(path, "at least 1 access mode is required")
+        errors.required(path, missing)
     for mode in modes:
         if mode not in _ACCESS_MODES:
             errors.not_supported(path, mode, _ACCESS_MODES)
@@ -220,7 +223,7 @@ def _validate_status(new: Doc, _old: Doc, errors: Errors) -> None:
     for resource, resize in status.get("allocatedResourceStatuses", {}).items():
         _validate_resource(resource, path, errors)
         if resize not in _RESIZE_STATUSES:
-            errors.not_supported(path, resource, sorted(_RESIZE_STATUSES))
+            errors.not_supported(path, resource, _RESIZE_STATUSES)
     path = "status.allocatedResources"
     for resource, amount in status.get("allocatedResources", {}).items():
         if _validate_resource(resource, path, errors) and _validate_whole(amount, f"{path}[{resource}]", errors):

@@ -7,6 +7,7 @@ Source of the order: pkg/kubeapiserver/options/plugins.go.
 
 from __future__ import annotations
 
+from bayplan.cluster.embedded.admission.kinds.service_allocation import ServiceAllocation
 from bayplan.cluster.embedded.admission.plugin import Plugin
 from bayplan.cluster.embedded.admission.plugins.limit_ranger import LimitRanger
 from bayplan.cluster.embedded.admission.plugins.namespace_lifecycle import NamespaceLifecycle
@@ -38,4 +39,5 @@ PLUGINS: tuple[Plugin, ...] = (
     PodTopologyLabels(),
     PodResizeValidator(),
     ResourceQuota(),
+    ServiceAllocation(),
 )

@@ -24,16 +24,16 @@ _PROJECTIONS = (
 def overlap_warnings(volumes: Sequence[Doc]) -> Iterator[str]:
     """Warnings on every volume that is made of files."""
     for volume in volumes:
-        name = quoted(volume.get("name", ""))
         for field, title, key in _SORTS:
             source = volume.get(field)
-            if source:
+            if source and len(source.get("items", ())) > 1:
                 title = f"{title} {quoted(source.get(key, ''))}" if key else title
-                paths = [(item.get("path", ""), "") for item in source.get("items", ())]
-                yield from _overlaps(paths, f"volume {name} ({title})")
-        projected = volume.get("projected")
-        if projected is not None:
-            yield from _projected_warnings(projected.get("sources") or (), f"volume {name} (Projected)")
+                paths = [(item.get("path", ""), "") for item in source["items"]]
+                yield from _overlaps(paths, f"volume {quoted(volume['name'])} ({title})")
+        if projected := volume.get("projected"):
+            yield from _projected_warnings(
+                projected.get("sources") or (), f"volume {quoted(volume['name'])} (Projected)"
+            )
 
 
 def _projected_warnings(sources: Sequence[Doc], title: str) -> Iterator[str]:

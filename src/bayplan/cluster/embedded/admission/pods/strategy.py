@@ -5,8 +5,6 @@ Source of truth: kubernetes 1.36 pkg/registry/core/pod/strategy.go.
 
 from __future__ import annotations
 
-import msgspec
-
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.kinds.carry import keep_status
 from bayplan.cluster.embedded.admission.pods import resize
@@ -93,14 +91,6 @@ def _warn(new: Doc, old: Doc | None) -> list[str]:
     return warnings
 
 
-def _grace(pod: Doc) -> int:
-    """Seconds that a pod gets to end when a deletion does not say: none if nothing of it runs."""
-    if not pod["spec"].get("nodeName") or pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-        return 0
-    seconds: int = pod["spec"].get("terminationGracePeriodSeconds", 0)
-    return 1 if seconds < 0 else seconds
-
-
 STRATEGY = Strategy(
     kind=POD,
     name_rule=subdomain_name,
@@ -112,9 +102,7 @@ STRATEGY = Strategy(
     validate_update=_validate_update,
     prepare_status=prepare_status,
     validate_status=_validate_status,
+    prepare_resize=resize.prepare_resize,
+    validate_resize=_validate_resize,
     warn=_warn,
-    grace=_grace,
 )
-
-RESIZE = msgspec.structs.replace(STRATEGY, prepare_update=resize.prepare_resize, validate_update=_validate_resize)
-"""The rules of an update through /resize."""

@@ -129,8 +129,8 @@ def _validate_gated(munged: Doc, old: Doc, errors: Errors) -> None:
 
 def _validate_node_affinity_change(new: Doc, old: Doc, errors: Errors) -> None:
     path = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
-    old_terms = (old.get(REQUIRED) or {}).get("nodeSelectorTerms", ())
-    terms = (new.get(REQUIRED) or {}).get("nodeSelectorTerms", ())
+    old_terms = (old.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    terms = (new.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
     if not old_terms:
         return
     if len(terms) != len(old_terms):

@@ -69,7 +69,7 @@ def _validate_name(name: str, names: set[str], path: str, errors: Errors) -> Non
 
 
 def _validate_source(volume: Doc, pod: str, path: str, errors: Errors, *, template: bool) -> None:
-    if len(volume) <= 2:  # its name and one source: the usual case
+    if len(volume) == 2 and "name" in volume:  # the usual case
         given = [field for field in volume if field != "name"]
     else:
         given = [field for field in _SOURCES if field in volume]

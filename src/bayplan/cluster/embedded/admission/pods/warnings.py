@@ -5,7 +5,8 @@ Source of truth: kubernetes 1.36 pkg/api/pod/warnings.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from bayplan.cluster.embedded.admission.fields import Doc, quoted
 from bayplan.cluster.embedded.admission.kinds.addresses import ip_warnings
@@ -55,52 +56,61 @@ def pod_template_warnings(template: Doc, path: str) -> list[str]:
 
 def pod_spec_warnings(spec: Doc, meta: Doc, path: str) -> list[str]:
     """Warnings on a pod spec and the annotations beside it; `path` is the spec's."""
-    found = [*_label_warnings(spec, path), *_spread_warnings(spec.get("topologySpreadConstraints", ()), path)]
+    found: list[str] = []
+    for field, warn in _FIELDS:
+        value = spec.get(field)
+        if value:
+            found += warn(value, f"{path}.{field}")
     if annotations := meta.get("annotations"):
         found += _annotation_warnings(annotations, spec, path)
-    if volumes := spec.get("volumes"):
-        found += _volume_warnings(volumes, f"{path}.volumes")
-        found += overlap_warnings(volumes)
-    found += _repeated(spec.get("hostAliases", ()), "ip", f"{path}.hostAliases")
-    found += _repeated(spec.get("imagePullSecrets", ()), "name", f"{path}.imagePullSecrets")
-    found += [
-        f'{path}.imagePullSecrets[{i}].name: invalid empty name ""'
-        for i, secret in enumerate(spec.get("imagePullSecrets", ()))
-        if not secret.get("name")
-    ]
-    found += _fraction_warnings(spec.get("overhead", {}), f"{path}.overhead")
     ports: list[tuple[Doc, str]] = []
     for container, here in containers_of(spec, path):
-        for side in ("limits", "requests"):
-            found += _fraction_warnings(container.get("resources", {}).get(side, {}), f"{here}.resources.{side}")
+        if resources := container.get("resources"):
+            for side, amounts in resources.items():
+                if side != "claims":
+                    found += _fraction_warnings(amounts, f"{here}.resources.{side}")
         if len(container.get("env", ())) > 1:
             found += _env_warnings(container["env"], f"{here}.env")
         ports += [(port, f"{here}.ports[{i}]") for i, port in enumerate(container.get("ports", ()))]
-    found += _port_warnings(ports)
-    if spec.get("terminationGracePeriodSeconds", 0) < 0:
-        text = "must be >= 0; negative values are invalid and will be treated as 1"
-        found.append(f"{path}.terminationGracePeriodSeconds: {text}")
-    found += _affinity_warnings(spec.get("affinity") or {}, f"{path}.affinity")
-    for i, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers", ())):
-        found += ip_warnings(f"{path}.dnsConfig.nameservers[{i}]", server)
-    for i, alias in enumerate(spec.get("hostAliases", ())):
-        found += ip_warnings(f"{path}.hostAliases[{i}].ip", alias.get("ip", ""))
+    if ports:
+        found += _port_warnings(ports)
     return found
 
 
-def _label_warnings(spec: Doc, path: str) -> Iterator[str]:
-    for key in spec.get("nodeSelector", ()):
+def _selector_warnings(selector: Mapping[str, str], path: str) -> Iterator[str]:
+    for key in selector:
         if key in DEPRECATED_NODE_LABELS:
-            yield f"{path}.nodeSelector[{key}]: {DEPRECATED_NODE_LABELS[key]}"
-    node = (spec.get("affinity") or {}).get("nodeAffinity")
-    if node:
-        path = f"{path}.affinity.nodeAffinity"
-        for i, term in enumerate((node.get(REQUIRED) or {}).get("nodeSelectorTerms", ())):
-            yield from _term_warnings(term, f"{path}.{REQUIRED}.nodeSelectorTerms[{i}]", values=False)
-        for i, weighted in enumerate(node.get(PREFERRED, ())):
-            yield from _term_warnings(
-                weighted.get("preference", {}), f"{path}.{PREFERRED}[{i}].preference", values=True
-            )
+            yield f"{path}[{key}]: {DEPRECATED_NODE_LABELS[key]}"
+
+
+def _grace_warnings(seconds: int, path: str) -> Iterator[str]:
+    if seconds < 0:
+        yield f"{path}: must be >= 0; negative values are invalid and will be treated as 1"
+
+
+def _pull_secret_warnings(secrets: Sequence[Doc], path: str) -> Iterator[str]:
+    yield from _repeated(secrets, "name", path)
+    for i, secret in enumerate(secrets):
+        if not secret.get("name"):
+            yield f'{path}[{i}].name: invalid empty name ""'
+
+
+def _alias_warnings(aliases: Sequence[Doc], path: str) -> Iterator[str]:
+    yield from _repeated(aliases, "ip", path)
+    for i, alias in enumerate(aliases):
+        yield from ip_warnings(f"{path}[{i}].ip", alias.get("ip", ""))
+
+
+def _dns_warnings(config: Doc, path: str) -> Iterator[str]:
+    for i, server in enumerate(config.get("nameservers", ())):
+        yield from ip_warnings(f"{path}.nameservers[{i}]", server)
+
+
+def _node_affinity_warnings(node: Doc, path: str) -> Iterator[str]:
+    for i, term in enumerate((node.get(REQUIRED) or {}).get("nodeSelectorTerms", ())):
+        yield from _term_warnings(term, f"{path}.{REQUIRED}.nodeSelectorTerms[{i}]", values=False)
+    for i, weighted in enumerate(node.get(PREFERRED, ())):
+        yield from _term_warnings(weighted.get("preference", {}), f"{path}.{PREFERRED}[{i}].preference", values=True)
 
 
 def _term_warnings(term: Doc, path: str, *, values: bool) -> Iterator[str]:
@@ -115,7 +125,7 @@ def _term_warnings(term: Doc, path: str, *, values: bool) -> Iterator[str]:
 
 def _spread_warnings(constraints: Sequence[Doc], path: str) -> Iterator[str]:
     for i, constraint in enumerate(constraints):
-        here, key = f"{path}.topologySpreadConstraints[{i}]", constraint.get("topologyKey", "")
+        here, key = f"{path}[{i}]", constraint.get("topologyKey", "")
         if key in DEPRECATED_NODE_LABELS:
             yield f"{here}.topologyKey: {key} is {DEPRECATED_NODE_LABELS[key]}"
         if "labelSelector" not in constraint:
@@ -146,6 +156,7 @@ def _volume_warnings(volumes: Sequence[Doc], path: str) -> Iterator[str]:
         claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
         if claim:
             yield from claim_spec_warnings(claim.get("spec", {}), f"{path}[{i}].ephemeral.volumeClaimTemplate.spec")
+    yield from overlap_warnings(volumes)
 
 
 def _repeated(items: Sequence[Doc], field: str, path: str) -> Iterator[str]:
@@ -205,6 +216,7 @@ def _port_clash(one: Doc, other: Doc) -> str:
 
 
 def _affinity_warnings(affinity: Doc, path: str) -> Iterator[str]:
+    yield from _node_affinity_warnings(affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity")
     for sort in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(sort) or {}
         for i, term in enumerate(terms.get(REQUIRED, ())):
@@ -213,3 +225,16 @@ def _affinity_warnings(affinity: Doc, path: str) -> Iterator[str]:
         for i, weighted in enumerate(terms.get(PREFERRED, ())):
             if "labelSelector" not in weighted.get("podAffinityTerm", {}):
                 yield f"{path}.{sort}.{PREFERRED}[{i}].podAffinityTerm.{_NO_SELECTOR}"
+
+
+_FIELDS: tuple[tuple[str, Callable[[Any, str], Iterable[str]]], ...] = (
+    ("nodeSelector", _selector_warnings),
+    ("affinity", _affinity_warnings),
+    ("topologySpreadConstraints", _spread_warnings),
+    ("volumes", _volume_warnings),
+    ("hostAliases", _alias_warnings),
+    ("imagePullSecrets", _pull_secret_warnings),
+    ("overhead", _fraction_warnings),
+    ("terminationGracePeriodSeconds", _grace_warnings),
+    ("dnsConfig", _dns_warnings),
+)

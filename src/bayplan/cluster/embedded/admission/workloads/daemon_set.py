@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.kinds.carry import keep_spec, keep_status
-from bayplan.cluster.embedded.admission.labels import has_invalid_values, is_empty, validate_label_selector
+from bayplan.cluster.embedded.admission.labels import (
+    has_invalid_values,
+    is_empty,
+    read_selector,
+    validate_label_selector,
+)
 from bayplan.cluster.embedded.admission.pods.defaults import default_pod_template
 from bayplan.cluster.embedded.admission.pods.spec import validate_pod_template
 from bayplan.cluster.embedded.admission.pods.warnings import pod_template_warnings
@@ -24,7 +29,6 @@ from bayplan.cluster.embedded.admission.workloads.numbers import (
     validate_share,
 )
 from bayplan.cluster.embedded.admission.workloads.templates import (
-    is_well_formed,
     validate_immutable,
     validate_match,
     validate_runs_forever,
@@ -86,8 +90,8 @@ def _validate(doc: Doc, errors: Errors) -> None:
 def _validate_spec(spec: Doc, errors: Errors, *, invalid_values: bool) -> None:
     selector = spec.get("selector")
     validate_label_selector(selector, "spec.selector", errors, invalid_values=invalid_values)
-    if is_well_formed(selector):
-        validate_match(spec, "spec", errors)
+    if (readable := read_selector(selector)) is not None:
+        validate_match(readable, spec["template"], errors)
     if selector is not None and is_empty(selector):
         errors.invalid("spec.selector", selector, "empty selector is invalid for daemonset")
     validate_pod_template(spec["template"], "spec.template", errors)

@@ -10,7 +10,7 @@ from typing import Any
 
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.kinds.carry import keep_spec, keep_status
-from bayplan.cluster.embedded.admission.labels import has_invalid_values, selects, validate_label_selector
+from bayplan.cluster.embedded.admission.labels import has_invalid_values, read_selector, validate_label_selector
 from bayplan.cluster.embedded.admission.metadata import IMMUTABLE
 from bayplan.cluster.embedded.admission.pods.defaults import default_pod_template
 from bayplan.cluster.embedded.admission.strategy import Strategy
@@ -20,7 +20,6 @@ from bayplan.cluster.embedded.admission.workloads.job_spec import job_spec_warni
 from bayplan.cluster.embedded.admission.workloads.job_status import is_true, validate_job_status
 from bayplan.cluster.embedded.admission.workloads.templates import (
     generation_moved,
-    is_well_formed,
     name_warnings,
     validate_immutable,
     validate_match,
@@ -96,8 +95,8 @@ def _validate_job(doc: Doc, errors: Errors, *, prefixed: bool, invalid_values: b
     if selector is None:
         errors.required("spec.selector")
     validate_label_selector(selector, "spec.selector", errors, invalid_values=invalid_values)
-    if is_well_formed(selector):
-        validate_match(spec, "spec", errors)
+    if (readable := read_selector(selector)) is not None:
+        validate_match(readable, spec["template"], errors)
     if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 0:
         name = doc["metadata"].get("name", "")
         hostname = f"{name}-{spec['completions'] - 1}"
@@ -120,7 +119,8 @@ def _validate_generated(doc: Doc, prefixed: bool, errors: Errors) -> None:
             errors.required(path, f"must be '{value}'")
         elif labels[key] != value:
             errors.invalid(path, labels, f"must be '{value}'")
-    if is_well_formed(selector) and not selects(selector, expected):
+    readable = read_selector(selector)
+    if readable is not None and not readable.matches(expected):
         errors.invalid("spec.selector", selector, "`selector` not auto-generated")
 
 

@@ -177,8 +177,8 @@ def _intervals(job: Doc, field: str) -> list[tuple[int, int]]:
 
 
 def _ready_is_active(job: Doc, errors: Errors) -> None:
-    ready = job["status"].get("ready") or 0
-    if ready > job["status"].get("active", 0):
+    ready = job["status"].get("ready")
+    if ready is not None and ready > job["status"].get("active", 0):
         errors.invalid("status.ready", ready, "cannot set more ready pods than active")
 
 

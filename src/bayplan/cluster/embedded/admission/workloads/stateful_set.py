@@ -12,7 +12,7 @@ from bayplan.cluster.embedded.admission.kinds.volume_claim import (
     default_claim_spec,
     validate_claim_spec,
 )
-from bayplan.cluster.embedded.admission.labels import validate_labels
+from bayplan.cluster.embedded.admission.labels import read_selector, validate_labels
 from bayplan.cluster.embedded.admission.metadata import NOT_NEGATIVE, validate_annotations
 from bayplan.cluster.embedded.admission.pods.defaults import default_pod_template
 from bayplan.cluster.embedded.admission.pods.spec import validate_pod_template
@@ -27,7 +27,6 @@ from bayplan.cluster.embedded.admission.workloads.numbers import (
 )
 from bayplan.cluster.embedded.admission.workloads.templates import (
     generation_moved,
-    is_well_formed,
     validate_match,
     validate_required_selector,
     validate_runs_forever,
@@ -107,8 +106,8 @@ def _validate_spec(spec: Doc, errors: Errors, *, template: bool) -> None:
     not_negative(spec, "spec", errors, ("replicas", "minReadySeconds"))
     not_negative(spec.get("ordinals") or {}, "spec.ordinals", errors, ("start",))
     validate_required_selector(spec, errors, noun="statefulset")
-    if is_well_formed(spec.get("selector")):
-        validate_match(spec, "spec", errors)
+    if (selector := read_selector(spec.get("selector"))) is not None:
+        validate_match(selector, spec["template"], errors)
         _validate_template(spec, errors, whole=template)
     else:
         errors.invalid("spec.selector", spec["selector"], "")

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
-from bayplan.cluster.embedded.admission.labels import is_empty, selects, validate_label_selector
+from bayplan.cluster.embedded.admission.labels import is_empty, read_selector, validate_label_selector
 from bayplan.cluster.embedded.admission.metadata import IMMUTABLE
 from bayplan.cluster.embedded.admission.pods.spec import validate_pod_template
 from bayplan.cluster.embedded.admission.pods.warnings import pod_template_warnings
 from bayplan.cluster.embedded.admission.syntax import dns1123_label
+from bayplan.model.selectors import Selector
 
 NO_MATCH = "`selector` does not match template `labels`"
 
 
-def is_well_formed(selector: Doc | None) -> bool:
-    """Whether upstream can turn the selector into one that matches."""
-    faults = Errors()
-    validate_label_selector(selector, "", faults)
-    return not faults
-
-
-def validate_match(spec: Doc, path: str, errors: Errors) -> None:
-    """A well-formed selector picks the pods made from the template."""
-    labels = spec["template"]["metadata"].get("labels")
-    if not selects(spec.get("selector"), labels or {}):
-        errors.invalid(f"{path}.template.metadata.labels", labels, NO_MATCH)
+def validate_match(selector: Selector, template: Doc, errors: Errors) -> None:
+    """The selector picks the pods made from the template."""
+    labels = template["metadata"].get("labels")
+    if not selector.matches(labels or {}):
+        errors.invalid("spec.template.metadata.labels", labels, NO_MATCH)
 
 
 def validate_required_selector(spec: Doc, errors: Errors, *, noun: str) -> None:
@@ -39,10 +33,11 @@ def validate_required_selector(spec: Doc, errors: Errors, *, noun: str) -> None:
 
 def validate_replica_template(spec: Doc, errors: Errors) -> None:
     """The template of a Deployment or ReplicaSet; unlooked at when the selector cannot be read."""
-    if not is_well_formed(spec.get("selector")):
+    selector = read_selector(spec.get("selector"))
+    if selector is None:
         errors.invalid("spec.selector", spec["selector"], "invalid label selector")
         return
-    validate_match(spec, "spec", errors)
+    validate_match(selector, spec["template"], errors)
     validate_pod_template(spec["template"], "spec.template", errors)
     validate_runs_forever(spec["template"]["spec"], errors, noun="ReplicaSet")
 

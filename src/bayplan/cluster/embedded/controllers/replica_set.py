@@ -1,0 +1,115 @@
+"""ReplicaSets: as many like pods as asked for.
+
+Source of truth: pkg/controller/replicaset. Pods are made and deleted at most 500 at a look; their appearing brings the
+next look. A refused pod ends the look: the world waits longer each time before the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from bayplan.cluster.embedded.controllers.conditions import status_body, with_condition, without
+from bayplan.cluster.embedded.controllers.contract import (
+    NOTHING,
+    Concern,
+    Outcome,
+    SetStatus,
+    View,
+    Write,
+    itself,
+    owner_of,
+)
+from bayplan.cluster.embedded.controllers.ownership import controlled, parted, selector_of
+from bayplan.cluster.embedded.controllers.readiness import (
+    is_active,
+    is_available,
+    is_ready,
+    is_terminating,
+    next_available,
+)
+from bayplan.cluster.embedded.controllers.replica_set_ranking import doomed
+from bayplan.cluster.embedded.controllers.stamping import create_pod, delete_pod, is_ending, pod_meta, spec_section
+from bayplan.cluster.embedded.store import Key
+from bayplan.cluster.kinds import POD, REPLICA_SET, Kind
+from bayplan.cluster.objects import Object
+from bayplan.model.clock import Instant, rfc3339
+from bayplan.model.meta import Condition
+from bayplan.model.pods import Pod
+from bayplan.model.workloads import ReplicaSet, ReplicaSetStatus
+
+BURST = 500
+REPLICA_FAILURE = "ReplicaFailure"
+
+
+class ReplicaSetController:
+    """Keeps the number of pods."""
+
+    name = "replicaset-controller"
+    watches: Mapping[Kind, Concern] = {REPLICA_SET: itself, POD: owner_of(REPLICA_SET)}
+
+    def reconcile(self, key: Key, view: View, now: Instant) -> Outcome:
+        item = view.get(REPLICA_SET, *key)
+        return NOTHING if item is None else _sync(item, view, now)
+
+
+def _sync(item: Object, view: View, now: Instant) -> Outcome:
+    wanted = item.view(ReplicaSet)
+    owned = controlled(view, item, POD)
+    active, released = parted(item, [one for one in owned if is_active(one.view(Pod))])
+    selector = selector_of(item)
+    leaving = sum(is_terminating(one.view(Pod)) and selector.matches(one.meta.labels) for one in owned)
+    writes: list[Write] = [*released]
+    status = counted(wanted, [one.view(Pod) for one in active], leaving, now)
+    if status != wanted.status:
+        writes.append(SetStatus(item, status_body(status, "replicas")))
+    if wanted.metadata.deletion_timestamp is None:
+        writes += _managed(item, wanted, active, view, now)
+    again = None
+    if status.ready_replicas != status.available_replicas:
+        again = next_available((one.view(Pod) for one in active), wanted.spec.min_ready_seconds, now)
+    return Outcome(writes, again)
+
+
+def counted(wanted: ReplicaSet, active: Sequence[Pod], leaving: int, now: Instant) -> ReplicaSetStatus:
+    """The status that these pods make. A failure stays until the number of pods is right."""
+    needed, template = wanted.spec, wanted.spec.template.metadata.labels.items()
+    ready = [pod for pod in active if is_ready(pod)]
+    conditions = wanted.status.conditions
+    return ReplicaSetStatus(
+        replicas=len(active),
+        fully_labeled_replicas=sum(template <= pod.metadata.labels.items() for pod in active),
+        ready_replicas=len(ready),
+        available_replicas=sum(is_available(pod, needed.min_ready_seconds, now) for pod in ready),
+        terminating_replicas=leaving,
+        observed_generation=wanted.metadata.generation,
+        conditions=conditions if len(active) != needed.replicas else without(conditions, REPLICA_FAILURE),
+    )
+
+
+def failed(status: ReplicaSetStatus, reason: str, error: str, now: Instant) -> ReplicaSetStatus:
+    """The status after a pod could not be made (FailedCreate) or deleted (FailedDelete)."""
+    failure = Condition(
+        type=REPLICA_FAILURE, status="True", last_transition_time=rfc3339(now), reason=reason, message=error
+    )
+    return msgspec.structs.replace(status, conditions=with_condition(status.conditions, failure))
+
+
+def _managed(item: Object, wanted: ReplicaSet, active: Sequence[Object], view: View, now: Instant) -> Sequence[Write]:
+    missing = wanted.spec.replicas - len(active)
+    if missing > 0 and not is_ending(view, item.namespace):
+        meta, spec = pod_meta(wanted.spec.template, item), spec_section(wanted.spec.template)
+        return [create_pod(item, meta, spec, ReplicaSetController.name)] * min(missing, BURST)
+    if missing < 0:
+        going = doomed(active, _company(item, view), min(-missing, BURST), now)
+        return [delete_pod(item, one, ReplicaSetController.name) for one in going]
+    return ()
+
+
+def _company(item: Object, view: View) -> list[Object]:
+    """The pods of all ReplicaSets of the same controller."""
+    owner = item.meta.controller
+    if owner is None:
+        return []
+    return [pod for one in view.owned_by(owner.uid, REPLICA_SET) for pod in view.owned_by(one.uid, POD)]

@@ -1,0 +1,329 @@
+"""The embedded engine behind the port `Cluster`: a World, and an asyncio face on it.
+
+All work is synchronous and lives in `world` and `server`; here are only the waiting (watches, real time) and the
+paging. In virtual time nothing moves until `advance` is called; in real time `run` keeps the world at the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from bayplan.cluster.embedded import subresources
+from bayplan.cluster.embedded.controllers.contract import Controller
+from bayplan.cluster.embedded.deletion import DeleteOptions
+from bayplan.cluster.embedded.selection import Selection
+from bayplan.cluster.embedded.server import Answer, WriteOptions
+from bayplan.cluster.embedded.store import Change, ChangeType
+from bayplan.cluster.embedded.world import World
+from bayplan.cluster.kinds import POD, Kind
+from bayplan.cluster.objects import Object
+from bayplan.cluster.port import Body, Operations, Page, PatchType, Propagation, WatchEvent
+from bayplan.model.clock import SECOND, Clock, Instant, VirtualClock, seconds
+from bayplan.model.errors import BadRequest, Expired
+
+_BATCH = 500
+"""Changes that a watch reads at a time."""
+_PAGED_LISTS = 64
+"""Lists whose later pages are kept at a time; the oldest is given up."""
+_BOOKMARK_EVERY = 60 * SECOND
+_STEP = 200
+"""Reconciles between two looks at the event loop, so that clients are served while the world is busy."""
+
+
+Waits = list[asyncio.Future[Any]]
+
+
+def _bytes(body: Body | Operations) -> bytes:
+    return body if isinstance(body, bytes) else msgspec.json.encode(body)
+
+
+class EmbeddedCluster:
+    """A whole cluster in this process. Implements bayplan.cluster.port.Cluster."""
+
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        *,
+        clock: Clock | None = None,
+        seed: int = 0,
+        history: int = 10_000,
+        on_warning: Callable[[str], None] | None = None,
+    ) -> None:
+        self.clock: Clock = VirtualClock() if clock is None else clock
+        self.world = World(controllers, seed=seed, start=self.clock.now(), history=history)
+        self._server = self.world.server
+        self._store = self.world.store
+        self._on_warning = on_warning
+        self._pages: OrderedDict[str, tuple[str, tuple[Object, ...]]] = OrderedDict()
+        self._lists = 0
+        self._waiting: dict[Kind, list[asyncio.Future[None]]] = {}
+        self._moved = asyncio.Event()
+        self._store.listeners.append(self._wake)
+
+    # --- time
+
+    async def advance(self, span: float) -> None:
+        """Virtual time only: let `span` seconds pass, doing all that falls due, then let the watchers see it."""
+        clock = self.clock
+        if not isinstance(clock, VirtualClock):
+            raise TypeError("real time cannot be advanced")
+        end = Instant(clock.now() + seconds(span))
+        self.world.advance(end)
+        clock.advance_to(end)
+        await asyncio.sleep(0)
+
+    async def run(self) -> None:
+        """Real time only: keep the world at the clock until cancelled."""
+        world = self.world
+        while True:
+            world.catch_up(self.clock.now())
+            if world.settle(_STEP) == _STEP:
+                await asyncio.sleep(0)
+                continue
+            self._moved.clear()
+            await self._first_of(self._moved.wait(), world.next_timer)
+
+    def _tick(self) -> None:
+        """Bring the world's time up to the clock's before a client's call."""
+        self.world.now = max(self.world.now, self.clock.now())
+
+    def _wake(self, change: Change) -> None:
+        self._moved.set()
+        waiting = self._waiting.pop(change.new.kind, None)
+        if waiting:
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+    # --- reading
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        after: str = "",
+    ) -> Page:
+        """See the port."""
+        if after:
+            return self._next_page(after, limit)
+        selection = Selection(kind, namespace, labels, fields)
+        items = tuple(self._select(selection))
+        revision = str(self._store.revision)
+        if not limit or len(items) <= limit:
+            return Page(items, revision)
+        self._lists += 1
+        token = f"{revision}.{self._lists}"
+        self._pages[token] = (revision, items)
+        while len(self._pages) > _PAGED_LISTS:
+            self._pages.popitem(last=False)
+        return _page(items, revision, token, 0, limit)
+
+    def _next_page(self, after: str, limit: int) -> Page:
+        token, _, offset = after.rpartition("@")
+        if not offset.isdigit():
+            raise BadRequest("continue key is not valid: it is not one that this server gave out")
+        if token not in self._pages:
+            raise Expired(
+                "The provided continue parameter is too old to display a consistent list result. You must start a new "
+                "list without the continue parameter."
+            )
+        revision, items = self._pages[token]
+        return _page(items, revision, token, int(offset), limit or len(items))
+
+    def _select(self, selection: Selection) -> Sequence[Object]:
+        node = selection.exact("spec.nodeName") if selection.kind is POD else None
+        if node:
+            items = sorted(self._store.pods_on(node), key=lambda item: item.key)
+        else:
+            items = [*self._store.objects(selection.kind, selection.namespace)]
+            if selection.everything:
+                return items
+        return [item for item in items if selection.matches(item)]
+
+    async def watch(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        since: str = "",
+        labels: str = "",
+        fields: str = "",
+        bookmarks: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - a watch's own timeout is part of the protocol
+    ) -> AsyncIterator[WatchEvent]:
+        """See the port."""
+        selection = Selection(kind, namespace, labels, fields)
+        log = self._store.log(kind)
+        deadline = None if timeout is None else Instant(self.clock.now() + seconds(timeout))
+        if since:
+            position = log.after(_revision(since))
+        else:
+            position = log.end
+            for item in self._select(selection):
+                yield WatchEvent("ADDED", item.meta.resource_version, item)
+        told = self.clock.now()
+        while deadline is None or self.clock.now() < deadline:
+            changes = log.read(position, _BATCH)
+            position += len(changes)
+            for change in changes:
+                event = _event(change, selection)
+                if event is not None:
+                    yield event
+            if bookmarks and self.clock.now() - told >= _BOOKMARK_EVERY:
+                told = self.clock.now()
+                yield WatchEvent("BOOKMARK", str(self._store.revision))
+            if not changes:
+                await self._wait(kind, deadline, Instant(told + _BOOKMARK_EVERY) if bookmarks else None)
+        if bookmarks:
+            yield WatchEvent("BOOKMARK", str(self._store.revision))
+
+    async def _wait(self, kind: Kind, *until: Instant | None) -> None:
+        """Until something of the kind changes, or the earliest of the given instants."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(kind, []).append(future)
+        await self._first_of(future, min((instant for instant in until if instant is not None), default=None))
+
+    async def _first_of(self, awaitable: Awaitable[Any], at: Instant | None) -> None:
+        """Until the awaitable is done or the instant has come; neither is left behind."""
+        waits: Waits = [asyncio.ensure_future(awaitable)]
+        if at is not None:
+            waits.append(asyncio.ensure_future(self.clock.sleep_until(at)))
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object:
+        """See the port."""
+        return self._server.get(kind, namespace, name)
+
+    # --- writing
+
+    def _told(self, answer: Answer) -> Object:
+        if self._on_warning is not None:
+            for warning in answer.warnings:
+                self._on_warning(warning)
+        return answer.object
+
+    async def create(
+        self,
+        kind: Kind,
+        body: Body,
+        namespace: str = "",
+        *,
+        dry_run: bool = False,
+        manager: str = "",
+        strict: bool = False,
+    ) -> Object:
+        """See the port."""
+        self._tick()
+        options = WriteOptions(dry_run=dry_run, field_manager=manager, validation="Strict" if strict else "Warn")
+        return self._told(self._server.create(kind, namespace, _bytes(body), options))
+
+    async def update(
+        self,
+        kind: Kind,
+        body: Body,
+        name: str,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        manager: str = "",
+    ) -> Object:
+        """See the port."""
+        self._tick()
+        options = WriteOptions(dry_run=dry_run, field_manager=manager)
+        return self._told(self._server.update(kind, namespace, name, _bytes(body), options, subresource=subresource))
+
+    async def patch(
+        self,
+        kind: Kind,
+        body: Body | Operations,
+        name: str,
+        namespace: str = "",
+        *,
+        type: PatchType = PatchType.MERGE,  # noqa: A002 - the word every Kubernetes client has for it
+        subresource: str = "",
+        dry_run: bool = False,
+        manager: str = "",
+        force: bool = False,
+    ) -> Object:
+        """See the port."""
+        self._tick()
+        options = WriteOptions(dry_run=dry_run, field_manager=manager, force=force)
+        return self._told(
+            self._server.patch(kind, namespace, name, type.value, _bytes(body), options, subresource=subresource)
+        )
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        grace: int | None = None,
+        uid: str = "",
+        version: str = "",
+        propagation: Propagation | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """See the port."""
+        self._tick()
+        options = DeleteOptions(grace=grace, uid=uid, version=version, propagation=propagation, dry_run=dry_run)
+        return self._server.delete(kind, namespace, name, options)
+
+    async def bind(self, pod: str, node: str, namespace: str, *, uid: str = "") -> None:
+        """See the port."""
+        self._tick()
+        meta: dict[str, Any] = {"name": pod, **({"uid": uid} if uid else {})}
+        subresources.bind(self._server, namespace, pod, {"metadata": meta, "target": {"kind": "Node", "name": node}})
+
+    async def evict(
+        self, pod: str, namespace: str, *, grace: int | None = None, uid: str = "", dry_run: bool = False
+    ) -> None:
+        """See the port."""
+        self._tick()
+        subresources.evict(self._server, namespace, pod, DeleteOptions(grace=grace, uid=uid, dry_run=dry_run))
+
+    async def scale(self, kind: Kind, name: str, namespace: str, replicas: int) -> None:
+        """See the port."""
+        self._tick()
+        body = {"metadata": {"name": name}, "spec": {"replicas": replicas}}
+        subresources.scale(self._server, kind, namespace, name, body)
+
+
+def _page(items: tuple[Object, ...], revision: str, token: str, offset: int, limit: int) -> Page:
+    end = offset + limit
+    remaining = max(0, len(items) - end)
+    return Page(items[offset:end], revision, f"{token}@{end}" if remaining else "", remaining)
+
+
+def _revision(text: str) -> int:
+    if not text.isdigit():
+        raise BadRequest(f'resourceVersion: Invalid value: "{text}": a number that this server gave out')
+    return int(text)
+
+
+def _event(change: Change, selection: Selection) -> WatchEvent | None:
+    """A change as one watcher sees it: an object that comes to match is added, one that ceases to is deleted."""
+    new = change.new
+    if selection.everything:
+        return WatchEvent(change.type.value, new.meta.resource_version, new)
+    is_in = change.type is not ChangeType.DELETED and selection.matches(new)
+    was_in = change.old is not None and selection.matches(change.old)
+    if is_in:
+        return WatchEvent("MODIFIED" if was_in else "ADDED", new.meta.resource_version, new)
+    if was_in:
+        return WatchEvent("DELETED", new.meta.resource_version, new)
+    return None

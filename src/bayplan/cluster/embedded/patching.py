@@ -1,0 +1,124 @@
+"""How a patch becomes an update: read it, apply it to the stored object, and let admission judge the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bayplan.cluster.embedded.admission.body import kind_mismatch
+from bayplan.cluster.embedded.admission.fields import Doc, Errors
+from bayplan.cluster.embedded.admission.metadata import validate_field_manager
+from bayplan.cluster.embedded.patch.apply import apply
+from bayplan.cluster.embedded.patch.body import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Body, read_patch
+from bayplan.cluster.embedded.patch.json_patch import json_patch
+from bayplan.cluster.embedded.patch.merge import merge_patch
+from bayplan.cluster.embedded.patch.strategic import strategic_merge
+from bayplan.cluster.embedded.refusals import conflict, not_found
+from bayplan.cluster.embedded.schema.decode import DecodeError, clean_document
+from bayplan.cluster.embedded.schema.table import TABLE
+from bayplan.cluster.kinds import Kind
+from bayplan.cluster.objects import Object
+from bayplan.model.errors import BadRequest, Cause, Details, Invalid
+
+PATCH_OPTIONS = "PatchOptions"
+
+
+def check_patch_options(type_: str, manager: str, force: bool | None) -> None:
+    """What a patch's query may say. Raises Invalid."""
+    errors = Errors()
+    if type_ == APPLY_PATCH:
+        if not manager:
+            errors.required("fieldManager", "is required for apply patch")
+    elif force is not None:
+        errors.forbidden("force", "may not be specified for non-apply patch")
+    validate_field_manager(manager, "fieldManager", errors)
+    if errors:
+        told = [f"{cause.field}: {cause.message}" for cause in errors]
+        text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+        details = Details(group="meta.k8s.io", kind=PATCH_OPTIONS, causes=tuple(errors))
+        raise Invalid(f'{PATCH_OPTIONS}.meta.k8s.io "" is invalid: {text}', details=details)
+
+
+def patched(kind: Kind, old: Object, body: Body) -> Doc:
+    """The document after a JSON, merge or strategic merge patch, not yet decoded. Raises ApiError."""
+    document = old.doc()
+    if body.type == JSON_PATCH:
+        result = json_patch(document, body.patch)
+    elif body.type == MERGE_PATCH:
+        result = merge_patch(document, body.patch)
+    else:
+        result = strategic_merge(document, body.patch, TABLE.kinds[kind.name])
+    if not isinstance(result, dict):
+        raise BadRequest("the patch does not leave an object")
+    return result
+
+
+def read_result(kind: Kind, result: Doc) -> tuple[Doc, list[str]]:
+    """The patched document, clean, with its unknown fields. Raises Invalid for what does not decode."""
+    try:
+        doc, problems = clean_document(TABLE.kinds[kind.name], result)
+        mismatch = kind_mismatch(kind, doc.get("apiVersion", ""), doc.get("kind", ""))
+        if mismatch:
+            raise DecodeError(mismatch)
+        return doc, problems
+    except DecodeError as error:
+        cause = Cause("patch", "FieldValueInvalid", f'Invalid value: "...": {error}')
+        raise Invalid(f' "" is invalid: patch: {cause.message}', details=Details(causes=(cause,))) from None
+
+
+def applied(
+    kind: Kind, name: str, old: Object | None, config: Doc, *, manager: str, force: bool, subresource: str, now: str
+) -> tuple[Doc, list[Doc]]:
+    """The document after a server-side apply, not yet decoded, and its managedFields. Raises ApiError."""
+    if old is None:
+        if subresource:
+            raise not_found(kind, name)
+        uid = (config.get("metadata") or {}).get("uid")
+        if uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(kind, name, why)
+    result, managed = apply(
+        None if old is None else old.doc(),
+        managed_fields(old),
+        config,
+        manager=manager,
+        force=force,
+        kind_type=TABLE.kinds[kind.name],
+        api_version=kind.api_version,
+        subresource=subresource,
+        now=now,
+    )
+    if old is None:
+        meta: dict[str, Any] = result.setdefault("metadata", {})
+        meta.setdefault("name", name)
+        meta.pop("resourceVersion", None)
+    return result, managed
+
+
+def managed_fields(item: Object | None) -> list[Doc]:
+    """The managedFields of an object as plain values."""
+    raw = b"" if item is None else bytes(item.meta.managed_fields)
+    entries: list[Doc] = msgspec.json.decode(raw) if raw else []
+    return entries
+
+
+def same_owners(left: list[Doc], right: list[Doc]) -> bool:
+    """Whether two managedFields differ in nothing but their times."""
+    return [_timeless(entry) for entry in left] == [_timeless(entry) for entry in right]
+
+
+def _timeless(entry: Doc) -> Doc:
+    return {key: value for key, value in entry.items() if key != "time"}
+
+
+__all__ = [
+    "APPLY_PATCH",
+    "applied",
+    "check_patch_options",
+    "managed_fields",
+    "patched",
+    "read_patch",
+    "read_result",
+    "same_owners",
+]
