@@ -11,7 +11,7 @@ import msgspec
 from bayplan.cluster.embedded import subresources
 from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.refusals import options_refused
-from bayplan.cluster.embedded.server import WriteOptions
+from bayplan.cluster.embedded.requests import WriteOptions
 from bayplan.cluster.kinds import KINDS, POD_DISRUPTION_BUDGET, Kind
 from bayplan.cluster.objects import Object
 from bayplan.conformance.apiserver import (
@@ -70,7 +70,7 @@ def _body(case: Doc) -> bytes:
 
 def _create(server: RecordedServer, kind: Kind, namespace: str, case: Doc) -> Doc:
     where = home(kind, namespace)
-    return server.outcome(lambda: server.create(kind, where, _body(case), _options(case)), case.get("object") or {})
+    return server.outcome(lambda: server.create(kind, where, _body(case), _options(case)), [case.get("object") or {}])
 
 
 def _update(server: RecordedServer, kind: Kind, namespace: str, case: Doc) -> Doc:
@@ -87,7 +87,7 @@ def _update(server: RecordedServer, kind: Kind, namespace: str, case: Doc) -> Do
     raw = json.dumps(sent).encode()
     ours = server.outcome(
         lambda: server.update(kind, where, name, raw, _options(case), subresource=case.get("sub") or ""),
-        None,
+        (),
         current,
     )
     ours["gone"] = server.store.get(kind, where, name) is None
@@ -129,9 +129,9 @@ def _subresource(server: RecordedServer, kind: Kind, namespace: str, case: Doc) 
     except ApiError as error:
         ours = server.refusal(error)
     after = server.store.get(kind, namespace, name)
-    ours["after"] = None if after is None else server.masked(after.doc(), None)
+    ours["after"] = None if after is None else server.masked(after.doc())
     ours["pdbsAfter"] = [
-        {"name": budget.name, "status": server.masked(budget.sections["status"].plain(), None)}
+        {"name": budget.name, "status": server.masked(budget.sections["status"].plain())}
         for budget in server.store.objects(POD_DISRUPTION_BUDGET, namespace)
     ]
     ours["unchanged"] = before is not None and after is not None and before.version == after.version
@@ -156,6 +156,6 @@ def _act(server: RecordedServer, kind: Kind, namespace: str, case: Doc) -> Doc:
         subresources.evict(server, namespace, name, options)
         return {"status": 201, "object": _SUCCESS}
     if case["method"] == "GET":
-        return {"status": 200, "object": server.masked(subresources.scale_of(server.get(kind, namespace, name)), None)}
+        return {"status": 200, "object": server.masked(subresources.scale_of(server.get(kind, namespace, name)))}
     scale, _ = subresources.scale(server, kind, namespace, name, body)
-    return {"status": 200, "object": server.masked(scale, None)}
+    return {"status": 200, "object": server.masked(scale)}

@@ -8,13 +8,14 @@ of ours is known.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from bayplan.cluster.embedded.bootstrap import bootstrap
-from bayplan.cluster.embedded.server import Answer, Server
+from bayplan.cluster.embedded.requests import Answer
+from bayplan.cluster.embedded.server import Server
 from bayplan.cluster.embedded.store import Store
 from bayplan.cluster.kinds import KINDS, NAMESPACE, Kind
 from bayplan.cluster.objects import Object
@@ -45,13 +46,13 @@ class RecordedServer(Server):
         self.masks[suffix] = "<rand>"
         return suffix
 
-    def outcome(self, call: Callable[[], Answer], request: Doc | None, before: Object | None = None) -> Doc:
+    def outcome(self, call: Callable[[], Answer], requests: Sequence[Doc], before: Object | None = None) -> Doc:
         """What a call led to, in the recordings' form. `before` is the object before the call, if there was one."""
         try:
             answer = call()
         except ApiError as error:
             return self.refusal(error)
-        result: Doc = {"status": answer.status, "object": self.masked(answer.object.doc(), request)}
+        result: Doc = {"status": answer.status, "object": self.masked(answer.object.doc(), requests)}
         if answer.warnings:
             result["warnings"] = sorted(answer.warnings)
         if before is not None:
@@ -66,13 +67,16 @@ class RecordedServer(Server):
         masked: Doc = _masked(result, self.masks)
         return masked
 
-    def masked(self, document: Doc, request: Doc | None) -> Doc:
-        """A document of ours with everything that depends on the run taken out or replaced."""
+    def masked(self, document: Doc, requests: Sequence[Doc] = ()) -> Doc:
+        """A document of ours with everything that depends on the run taken out or replaced.
+
+        What one of the requests named (an address, a port) does not depend on the run.
+        """
         result: Doc = _masked(document, self.masks)
         for name in _RUN_DEPENDENT:
             result.get("metadata", {}).pop(name, None)
         if document.get("kind") == "Service":
-            _mask_service(result.get("spec", {}), (request or {}).get("spec") or {})
+            _mask_service(result.get("spec", {}), [request.get("spec") or {} for request in requests])
         return result
 
 
@@ -172,13 +176,14 @@ def _masked(value: Any, texts: dict[str, str]) -> Any:
     return value
 
 
-def _mask_service(spec: Doc, asked: Doc) -> None:
-    named = {asked.get("clusterIP"), *(asked.get("clusterIPs") or ())}
+def _mask_service(spec: Doc, asked: Sequence[Doc]) -> None:
+    addresses = {ip for each in asked for ip in (each.get("clusterIP"), *(each.get("clusterIPs") or ()))}
     for ip in (spec.get("clusterIP"), *spec.get("clusterIPs", ())):
-        if ip and ip != "None" and ip not in named:
+        if ip and ip != "None" and ip not in addresses:
             spec["clusterIP"] = "<ip>"
             spec["clusterIPs"] = ["<ip>" if each == ip else each for each in spec["clusterIPs"]]
-    ports = {port.get("nodePort") for port in asked.get("ports") or ()} | {asked.get("healthCheckNodePort")}
+    ports = {port.get("nodePort") for each in asked for port in each.get("ports") or ()}
+    ports |= {each.get("healthCheckNodePort") for each in asked}
     for port in spec.get("ports", ()):
         if port.get("nodePort") and port["nodePort"] not in ports:
             port["nodePort"] = "<port>"

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from bayplan.cluster.embedded.patch.fieldsets import decode, path_text, paths
-from bayplan.cluster.embedded.server import Answer, WriteOptions
+from bayplan.cluster.embedded.requests import Answer, WriteOptions
 from bayplan.cluster.kinds import KINDS, Kind
 from bayplan.conformance.apiserver import Doc, RecordedServer, comparable, difference, fresh_server, home
 from bayplan.conformance.frame import Verdict
@@ -24,7 +24,7 @@ def run(case: Doc) -> Verdict:
     if case["old"] is not None:
         server.create(kind, where, case["old"], WriteOptions(field_manager="creator"))
     for number, (step, expected) in enumerate(zip(case["steps"], case["expected"], strict=True)):
-        ours = _step(server, kind, where, step)
+        ours = _step(server, kind, where, step, case["old"])
         theirs = comparable(expected)
         for extra in ("unchanged", "managers"):
             if extra in expected:
@@ -37,7 +37,7 @@ def run(case: Doc) -> Verdict:
     return Verdict(case["id"], case["kind"], agrees=True)
 
 
-def _step(server: RecordedServer, kind: Kind, namespace: str, step: Doc) -> Doc:
+def _step(server: RecordedServer, kind: Kind, namespace: str, step: Doc, created: Doc | None) -> Doc:
     before = server.store.get(kind, namespace, _NAME)
     patch = step.get("patch")
     text = step["patchText"] if "patchText" in step else json.dumps(patch)
@@ -51,7 +51,8 @@ def _step(server: RecordedServer, kind: Kind, namespace: str, step: Doc) -> Doc:
         entries.extend(answer.object.doc()["metadata"].get("managedFields", []))
         return answer
 
-    ours = server.outcome(call, patch if isinstance(patch, dict) else None, before)
+    named = [document for document in (created, patch) if isinstance(document, dict)]
+    ours = server.outcome(call, named, before)
     if ours["status"] < 300:
         ours["managers"] = managers(entries)
     return ours

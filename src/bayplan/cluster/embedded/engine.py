@@ -16,8 +16,8 @@ import msgspec
 from bayplan.cluster.embedded import subresources
 from bayplan.cluster.embedded.controllers.contract import Controller
 from bayplan.cluster.embedded.deletion import DeleteOptions
+from bayplan.cluster.embedded.requests import Answer, WriteOptions
 from bayplan.cluster.embedded.selection import Selection
-from bayplan.cluster.embedded.server import Answer, WriteOptions
 from bayplan.cluster.embedded.store import Change, ChangeType
 from bayplan.cluster.embedded.world import World
 from bayplan.cluster.kinds import POD, Kind

@@ -13,14 +13,13 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.cluster.embedded import deletion
-from bayplan.cluster.embedded.admission.body import JSON, heed, peek, read_object
+from bayplan.cluster.embedded.admission.body import heed, peek, read_object
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.metadata import validate_metadata
 from bayplan.cluster.embedded.admission.pipeline import (
     admit_create,
     admit_update,
     fill_metadata,
-    invalid,
     match_namespace,
 )
 from bayplan.cluster.embedded.admission.plugin import Plugin, Request
@@ -41,47 +40,21 @@ from bayplan.cluster.embedded.patching import (
 )
 from bayplan.cluster.embedded.refusals import (
     already_exists,
-    modified,
     not_found,
-    options_refused,
     uid_changed,
     uid_precondition,
 )
+from bayplan.cluster.embedded.requests import PLAIN, Answer, WriteOptions, check_name, check_options, check_version
 from bayplan.cluster.embedded.schema.table import TABLE
 from bayplan.cluster.embedded.state import StoreState, Transaction
 from bayplan.cluster.embedded.store import Store
 from bayplan.cluster.kinds import POD, Kind
 from bayplan.cluster.objects import Object, Section, meta_of, sections_of
 from bayplan.model.clock import Instant, rfc3339
-from bayplan.model.errors import BadRequest, Conflict, Details, ServerError
+from bayplan.model.errors import Conflict, Details, ServerError
 from bayplan.model.meta import ObjectMeta
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # as upstream: no vowels, nothing that reads as a word
-_MAX_VERSION = 1 << 64
-
-
-class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client may ask of a write."""
-
-    dry_run: bool = False
-    field_manager: str = ""
-    """Who writes. Ownership of fields is tracked for writes that say so, and on objects that have owners already."""
-    validation: str = "Warn"
-    """Unknown and repeated fields: `Strict` refuses, `Warn` warns, `Ignore` is silent."""
-    content_type: str = JSON
-    force: bool | None = None
-    """Server-side apply only: take fields from their owners."""
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What a write led to. `status` is the HTTP status it would have: 200, or 201 for something new."""
-
-    object: Object
-    status: int = 200
-    warnings: tuple[str, ...] = ()
-
-
-PLAIN = WriteOptions()
 
 
 class Server:
@@ -122,7 +95,7 @@ class Server:
 
     def create(self, kind: Kind, namespace: str, body: bytes | Doc, options: WriteOptions = PLAIN) -> Answer:
         """Store a new object. Raises AlreadyExists, Invalid, BadRequest, Forbidden, NotFound (of its namespace)."""
-        _check_options(options, "CreateOptions")
+        check_options(options, "CreateOptions")
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         spec = b""
         if kind is POD and options == PLAIN:
@@ -188,7 +161,7 @@ class Server:
 
         Without a resourceVersion the present version is replaced, whichever it is; some kinds refuse that.
         """
-        _check_options(options, "UpdateOptions")
+        check_options(options, "UpdateOptions")
         doc, warnings = self._read(kind, body, options)
         match_namespace(doc, kind, namespace)
         check_name(doc, name)
@@ -215,7 +188,7 @@ class Server:
         kind = old.kind
         strategy = strategy_of(kind)
         strategy.default(doc)
-        _check_version(old, doc, needed=strategy.needs_version)
+        check_version(old, doc, needed=strategy.needs_version)
         owners = self._owners(old, doc, options, subresource) if owners is None else owners
         doc["metadata"].pop("managedFields", None)
         request = Request(kind, "UPDATE", old.namespace, doc, old.doc(), subresource, options.dry_run, warnings)
@@ -313,7 +286,7 @@ class Server:
         """Change an object by a patch. Raises NotFound, Conflict, Invalid, BadRequest, UnsupportedMediaType."""
         sent = read_patch(type_, body)
         check_patch_options(type_, options.field_manager, options.force)
-        _check_options(options, "PatchOptions")
+        check_options(options, "PatchOptions")
         old = self.store.get(kind, namespace, name)
         owners = None
         if type_ == APPLY_PATCH:
@@ -388,32 +361,3 @@ def _differ(doc: Doc, old: Doc | None) -> bool:
     assert old is not None
     metas = ({**each["metadata"], "managedFields": None} for each in (doc, old))
     return {**doc, "metadata": next(metas)} != {**old, "metadata": next(metas)}
-
-
-def check_name(doc: Doc, name: str) -> None:
-    """The name of the body must be the request's. Raises BadRequest."""
-    given = doc["metadata"].get("name", "")
-    if not given:
-        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
-    if given != name:
-        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
-
-
-def _check_version(old: Object, doc: Doc, *, needed: bool) -> None:
-    meta = doc["metadata"]
-    given = meta.get("resourceVersion", "")
-    if given and not (given.isascii() and given.isdigit() and int(given) < _MAX_VERSION):
-        raise ServerError(f'strconv.ParseUint: parsing "{given}": invalid syntax')
-    if not int(given or "0"):
-        if needed:
-            errors = Errors()
-            errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(msgspec.structs.replace(old.kind, name=old.kind.plural), old.name, errors)
-        meta["resourceVersion"] = old.meta.resource_version
-    elif int(given) != old.version:
-        raise modified(old.kind, old.name)
-
-
-def _check_options(options: WriteOptions, kind: str) -> None:
-    if options.validation not in ("Strict", "Warn", "Ignore", ""):
-        raise options_refused(kind, "fieldValidation", options.validation, ("Ignore", "Strict", "Warn"))

@@ -12,7 +12,8 @@ from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.pipeline import invalid
 from bayplan.cluster.embedded.deletion import BY_DEFAULT, DeleteOptions
 from bayplan.cluster.embedded.refusals import uid_changed, uid_precondition
-from bayplan.cluster.embedded.server import PLAIN, Answer, Server, WriteOptions, check_name
+from bayplan.cluster.embedded.requests import PLAIN, Answer, WriteOptions, check_name
+from bayplan.cluster.embedded.server import Server
 from bayplan.cluster.kinds import POD, POD_DISRUPTION_BUDGET, Kind
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.clock import rfc3339

@@ -1,7 +1,9 @@
 """Conditions, and statuses as they are written.
 
 Every change of a condition goes through `with_condition`: the same status with the same reason is no change, the same
-status keeps its transition time, and what changes moves to the end. Source of truth: deployment/util, replica_set_utils.
+status keeps its transition time, and what changes moves to the end.
+
+Source of truth: SetDeploymentCondition in pkg/controller/deployment/util.
 """
 
 from __future__ import annotations

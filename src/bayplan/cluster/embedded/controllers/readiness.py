@@ -1,6 +1,8 @@
 """What a pod is worth to its owner: active, ready, available, or on its way out.
 
-Available is ready for at least minReadySeconds. Source of truth: pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go.
+Available is ready for at least minReadySeconds.
+
+Source of truth: pkg/api/v1/pod/util.go and pkg/controller/controller_utils.go.
 """
 
 from __future__ import annotations

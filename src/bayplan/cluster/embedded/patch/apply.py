@@ -40,7 +40,7 @@ from bayplan.cluster.embedded.patch.managed_fields import (
     write_owners,
 )
 from bayplan.cluster.embedded.patch.shapes import shape_of
-from bayplan.cluster.embedded.patch.typed import compare, faults, named_fields
+from bayplan.cluster.embedded.patch.typed import ItemError, compare, faults, named_fields
 from bayplan.cluster.embedded.patch.weave import merged, removed, with_structs
 from bayplan.cluster.embedded.schema.walk import zero
 from bayplan.model.errors import BadRequest, Cause, Conflict, Details, ServerError
@@ -81,13 +81,15 @@ def apply(
     except BadEntryError as error:
         raise ServerError(f"failed to decode managed fields: {error}") from None
     base = zero(kind_type) if live is None else without_entries(live)
-    if not owners:
-        first = msgspec.structs.replace(write, manager="before-first-apply")
-        owners = track(zero(kind_type), base, {}, first)
     try:
+        if not owners:
+            first = msgspec.structs.replace(write, manager="before-first-apply")
+            owners = track(zero(kind_type), base, {}, first)
         result, owners = _applied(base, config, owners, write, force=force)
     except _ClashError as clash:
         result, owners = _client_side_upgrade(base, config, owners, write, clash)
+    except ItemError as error:
+        raise ServerError(f"failed to create typed live object ({_name_of(base)}): {error}") from None
     return _annotated(result, config, write), write_owners(owners)
 
 

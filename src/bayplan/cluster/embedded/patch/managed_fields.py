@@ -24,10 +24,11 @@ from bayplan.cluster.embedded.patch.fieldsets import (
     without_trees,
 )
 from bayplan.cluster.embedded.patch.shapes import shape_of
-from bayplan.cluster.embedded.patch.typed import Changes, compare
+from bayplan.cluster.embedded.patch.typed import Changes, ItemError, compare
 from bayplan.cluster.embedded.schema.walk import zero
 
 MOST_UPDATERS = 10
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _SERVER_FIELDS = field_set(
     "apiVersion",
@@ -157,15 +158,18 @@ def update(
     """managedFields after a create, update or patch of any type but apply.
 
     `new` is the object as decoded and defaulted, before admission; `old` is None for a create. `managed` are the stored
-    entries, `sent` those of the request (of the patched document) before decoding, None where it has none: they replace
-    the stored ones, or with `[]` or `[{}]` reset them. An object without entries stays so.
+    entries; those of `new` replace them, or reset them with `[{}]`. So does `[]`, which decoding drops: `sent` are the
+    entries of the undecoded document, for callers that have it. An object without entries stays so.
     """
-    owners = _carried(managed, sent, subresource)
+    owners = _carried(managed, (new.get("metadata") or {}).get("managedFields") if sent is None else sent, subresource)
     if not owners and old is not None:
         return []
     write = Write(manager=manager, kind_type=kind_type, api_version=api_version, subresource=subresource, now=now)
     before = zero(kind_type) if old is None else without_entries(old)
-    return write_owners(track(before, without_entries(new), owners, write))
+    try:
+        return write_owners(track(before, without_entries(new), owners, write))
+    except ItemError:  # a list item without any of its keys: as upstream, the write passes and ownership is forgotten
+        return []
 
 
 def _carried(stored: list[Doc], sent: list[Doc] | None, subresource: str) -> Owners:
@@ -181,15 +185,6 @@ def _carried(stored: list[Doc], sent: list[Doc] | None, subresource: str) -> Own
         return read_owners(stored)
     except BadEntryError:
         return {}
-
-
-def settled_times(old: list[Doc], new: list[Doc]) -> list[Doc]:
-    """`new`, or `old` where only times differ. For a write that left the rest of the object as it was."""
-    return old if list(map(_timeless, old)) == list(map(_timeless, new)) else new
-
-
-def _timeless(entry: Doc) -> Doc:
-    return {key: value for key, value in entry.items() if key != "time"}
 
 
 def without_entries(doc: Doc) -> Doc:
@@ -259,6 +254,3 @@ def last_applied(doc: Doc) -> Any:
         return json.loads(text) if text else None
     except ValueError:
         return None
-
-
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

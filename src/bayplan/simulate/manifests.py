@@ -1,0 +1,119 @@
+"""The Kubernetes objects that a scenario stands for, as documents to create."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from bayplan.cluster.kinds import KINDS, NAMESPACE, NODE, PRIORITY_CLASS, RESOURCE_QUOTA, Kind
+from bayplan.simulate.scenario import NodeGroup, PriorityClass, Quantities, Team, Workload
+
+BEHAVIOUR = "behaviour.bayplan.dev/"
+KUBELET_VERSION = "v1.36.4"
+
+Doc = dict[str, Any]
+
+
+class Made(msgspec.Struct, frozen=True):
+    """An object to create."""
+
+    kind: Kind
+    namespace: str
+    body: Doc
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        name: str = self.body["metadata"]["name"]
+        return name
+
+    @property
+    def request(self) -> tuple[Kind, str, Doc]:
+        """As a server's create takes it."""
+        return self.kind, self.namespace, self.body
+
+
+def node(group: NodeGroup, name: str) -> Made:
+    """A node as its kubelet registers it."""
+    labels = {
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        **group.labels,
+    }
+    status = {
+        "capacity": {"pods": 110, **group.capacity},
+        "nodeInfo": {
+            "architecture": "amd64",
+            "bootID": "",
+            "containerRuntimeVersion": "containerd://2.1.4",
+            "kernelVersion": "6.8.0",
+            "kubeProxyVersion": "",
+            "kubeletVersion": KUBELET_VERSION,
+            "machineID": "",
+            "operatingSystem": "linux",
+            "osImage": "Ubuntu 24.04 LTS",
+            "systemUUID": "",
+        },
+    }
+    spec = {"taints": list(group.taints)} if group.taints else {}
+    return Made(NODE, "", {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status})
+
+
+def namespace(team: Team) -> Made:
+    """A team's namespace."""
+    return Made(NAMESPACE, "", {"metadata": {"name": team.name, "labels": {"team": team.name}}})
+
+
+def quota(team: Team) -> Iterator[Made]:
+    """A team's quota, if it has one."""
+    if team.quota:
+        yield Made(RESOURCE_QUOTA, team.name, {"metadata": {"name": "team"}, "spec": {"hard": dict(team.quota)}})
+
+
+def priority_class(priority: PriorityClass) -> Made:
+    """A priority class."""
+    body = {
+        "metadata": {"name": priority.name},
+        "value": priority.value,
+        "preemptionPolicy": priority.preemption_policy,
+    }
+    return Made(PRIORITY_CLASS, "", body)
+
+
+def workload(
+    wanted: Workload,
+    name: str,
+    *,
+    behaviour: Mapping[str, object] | None = None,
+    resources: Mapping[str, Quantities] | None = None,
+    replicas: int | None = None,
+) -> Made:
+    """One object of a workload: its spec with labels, behaviour, and the given size."""
+    spec = copy.deepcopy(wanted.spec)
+    body: Doc = {"metadata": {"name": name}, "spec": spec}
+    pod = body if wanted.kind == "Pod" else _template(spec)
+    labels = {"app": wanted.name, **wanted.labels}
+    meta = pod["metadata"]
+    meta["labels"] = {**labels, **meta.get("labels", {})}
+    said = {**wanted.behaviour, **(behaviour or {})}
+    if said:
+        texts = {BEHAVIOUR + key: str(value) for key, value in said.items()}
+        meta["annotations"] = {**texts, **meta.get("annotations", {})}
+    if resources is not None and isinstance(spec := pod.get("spec"), dict) and spec.get("containers"):
+        spec["containers"][0]["resources"] = resources
+    if wanted.kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        body["metadata"]["labels"] = dict(labels)
+        body["spec"].setdefault("selector", {"matchLabels": {"app": wanted.name}})
+    if replicas is not None:
+        body["spec"]["replicas"] = replicas
+    return Made(KINDS[wanted.kind], wanted.namespace, body)
+
+
+def _template(spec: Doc) -> Doc:
+    template: Doc = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    return template

@@ -1,0 +1,188 @@
+"""What a scenario says: the nodes, the teams, what they run and when, what breaks.
+
+Keys are Kubernetes' where Kubernetes has them: a workload embeds the real `spec` of its kind. What is added is chance
+and time: how often something arrives, how large it is, how long it runs, what goes wrong. All times count from the
+scenario's start, which is midnight of its first day.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from bayplan.model.quantity import Quantity, parse
+from bayplan.service.durations import Duration
+
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=0)]
+Level = Annotated[float, Meta(ge=0, le=1)]
+Name = Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
+Curve = Annotated[tuple[Level, ...], Meta(min_length=24, max_length=24)]
+"""A day as 24 levels from 0 to 1, one for each hour's beginning; between them it is straight."""
+
+Quantities = dict[str, str | int | float]
+"""A Kubernetes resource list; as there, a number needs no quotes."""
+Behaviour = dict[str, str | int]
+"""Behaviour annotations (docs/behaviour.md) without their prefix."""
+
+FLAT = "flat"
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    """The base of everything in a scenario."""
+
+
+class NodeGroup(Entry, frozen=True):
+    """Nodes of one shape, named `NAME-1`, `NAME-2`, ..."""
+
+    name: Name
+    count: Annotated[int, Meta(ge=1)]
+    capacity: Quantities
+    labels: dict[str, str] = {}
+    taints: tuple[dict[str, str], ...] = ()
+
+    def node_names(self) -> list[str]:
+        """The names of its nodes."""
+        return [f"{self.name}-{number}" for number in range(1, self.count + 1)]
+
+
+class Team(Entry, frozen=True):
+    """A team owns the namespace of its name. `quota` is a ResourceQuota's `hard`."""
+
+    name: Name
+    quota: Quantities = {}
+
+
+class PriorityClass(Entry, frozen=True):
+    """A scheduling.k8s.io/v1 PriorityClass."""
+
+    name: Name
+    value: int
+    preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
+
+
+class Arrivals(Entry, frozen=True):
+    """Chance arrivals: so many an hour on average while the curve is at 1."""
+
+    per_hour: Positive
+    curve: str = FLAT
+
+
+class Spread(Entry, frozen=True):
+    """A log-normal span. Two thirds lie between median / spread and median * spread; none is longer than `most`."""
+
+    median: Duration
+    spread: Annotated[float, Meta(ge=1)] = 1.0
+    most: Duration | None = None
+
+
+class Size(Entry, frozen=True):
+    """One size of a workload, with the share of arrivals that have it: resources of the first container."""
+
+    share: Positive
+    resources: dict[str, Quantities]
+
+
+class Mishap(Entry, frozen=True):
+    """What goes wrong with a share of arrivals."""
+
+    share: Level
+    behaviour: Behaviour
+
+
+class Daily(Entry, frozen=True):
+    """Replicas that follow the day."""
+
+    low: Count
+    high: Count
+    curve: str
+    every: Duration = Duration(600_000_000)
+    """How often the number is looked at."""
+
+
+class Workload(Entry, frozen=True):
+    """Something a team runs: once from the start, or with `arrivals` a new one each time, `NAME-1`, `NAME-2`, ..."""
+
+    name: Name
+    namespace: str
+    kind: Literal["Pod", "Job", "Deployment", "StatefulSet", "DaemonSet"]
+    spec: dict[str, Any]
+    labels: dict[str, str] = {}
+    """Labels of its pods, beside `app`."""
+    behaviour: Behaviour = {}
+    arrivals: Arrivals | None = None
+    sizes: tuple[Size, ...] = ()
+    run_time: Spread | None = None
+    lifetime: Spread | None = None
+    """After that it is deleted."""
+    mishaps: tuple[Mishap, ...] = ()
+    replicas: Daily | None = None
+    rollouts: Arrivals | None = None
+    """When its template is changed."""
+
+
+class Outage(Entry, frozen=True):
+    """A node's kubelet falls silent for a while."""
+
+    node: str
+    at: Duration
+    lasts: Duration
+    every: Duration | None = None
+
+
+class Scenario(Entry, frozen=True):
+    """A cluster and its days."""
+
+    nodes: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
+    teams: tuple[Team, ...] = ()
+    curves: dict[str, Curve] = {}
+    priority_classes: tuple[PriorityClass, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    outages: tuple[Outage, ...] = ()
+    warm_up: Duration = Duration(0)
+    """How much of the first day has passed when people are shown the cluster."""
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return sum(group.count for group in self.nodes)
+
+
+def scaled(scenario: Scenario, nodes: int) -> Scenario:
+    """The scenario on another number of nodes, with load and quotas in proportion. Group sizes are rounded so that
+    the sum is right; a group that comes out empty is left out, and so are outages of nodes that are not there."""
+    before = scenario.node_count
+    groups = []
+    sum_before = sum_after = 0
+    for group in scenario.nodes:
+        sum_before += group.count
+        count = (sum_before * nodes + before // 2) // before - sum_after
+        sum_after += count
+        if count:
+            groups.append(msgspec.structs.replace(group, count=count))
+    names = {name for group in groups for name in group.node_names()}
+    return msgspec.structs.replace(
+        scenario,
+        nodes=tuple(groups),
+        teams=tuple(_scaled_team(team, nodes, before) for team in scenario.teams),
+        workloads=tuple(_scaled_workload(workload, nodes, before) for workload in scenario.workloads),
+        outages=tuple(outage for outage in scenario.outages if outage.node in names),
+    )
+
+
+def _scaled_team(team: Team, to: int, of: int) -> Team:
+    amounts = {name: parse(str(amount)) for name, amount in team.quota.items()}
+    quota = {name: str(Quantity(amount.nanos * to // of, amount.format)) for name, amount in amounts.items()}
+    return msgspec.structs.replace(team, quota=quota)
+
+
+def _scaled_workload(workload: Workload, to: int, of: int) -> Workload:
+    changed: dict[str, Any] = {}
+    if (arrivals := workload.arrivals) is not None:
+        changed["arrivals"] = msgspec.structs.replace(arrivals, per_hour=arrivals.per_hour * to / of)
+    if (daily := workload.replicas) is not None:
+        low, high = (-(-number * to // of) for number in (daily.low, daily.high))
+        changed["replicas"] = msgspec.structs.replace(daily, low=low, high=high)
+    return msgspec.structs.replace(workload, **changed)
