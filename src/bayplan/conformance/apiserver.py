@@ -55,8 +55,8 @@ class RecordedServer(Server):
         result: Doc = {"status": answer.status, "object": self.masked(answer.object.doc(), requests)}
         if answer.warnings:
             result["warnings"] = sorted(answer.warnings)
-        if before is not None:
-            result["unchanged"] = before.meta.resource_version == answer.object.meta.resource_version
+        was = None if before is None else before.meta.resource_version
+        result["unchanged"] = was == answer.object.meta.resource_version
         return result
 
     def refusal(self, error: ApiError) -> Doc:

@@ -10,6 +10,7 @@ import asyncio
 import functools
 import heapq
 import itertools
+import math
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -80,6 +81,22 @@ class SystemClock:
         if (left := at - self.now()) > 0:
             await asyncio.sleep(left / SECOND)
             await self.sleep_until(at)  # a timer may fire a little early
+
+
+class ScaledClock:
+    """The machine's time at another speed: it begins at `start` and runs `speed` times as fast."""
+
+    def __init__(self, start: Instant, speed: float, base: Clock | None = None) -> None:
+        self._base: Clock = SystemClock() if base is None else base
+        self._start, self._speed = start, speed
+        self._begun = self._base.now()
+
+    def now(self) -> Instant:
+        return Instant(self._start + int((self._base.now() - self._begun) * self._speed))
+
+    async def sleep_until(self, at: Instant) -> None:
+        while (left := at - self.now()) > 0:
+            await self._base.sleep_until(Instant(self._base.now() + max(MILLISECOND, math.ceil(left / self._speed))))
 
 
 class VirtualClock:

@@ -17,13 +17,15 @@ from bayplan.cluster.kinds import KINDS, NODE, Kind
 from bayplan.model.clock import Instant, rfc3339
 from bayplan.simulate import chance as drawing
 from bayplan.simulate import manifests
-from bayplan.simulate.chance import Offset, level
+from bayplan.simulate.chance import HOUR, Offset, level
 from bayplan.simulate.manifests import Made
 from bayplan.simulate.scenario import Daily, Outage, Scenario, Workload
 
 KUBELET = "bayplan.dev/kubelet"
 """The annotation that stops a node's kubelet while it is there."""
 ROLLOUT = "bayplan.dev/rollout"
+_SETTLED = 48 * HOUR
+"""A curve that asked for nothing new in two days never will."""
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -177,13 +179,14 @@ class _Workload:
         return daily.low + round((daily.high - daily.low) * level(self._curves, daily.curve, at))
 
     def _following(self, daily: Daily) -> Stream:
-        at, before = 0, self._wanted(daily, 0)
-        while True:
+        at = changed = 0
+        before = self._wanted(daily, 0)
+        while at - changed < _SETTLED:
             at += daily.every.micros
             wanted = self._wanted(daily, at)
             if wanted != before:
                 yield at, Scale(*self._target, wanted)
-                before = wanted
+                before, changed = wanted, at
 
     def _changing(self) -> Stream:
         assert self._workload.rollouts is not None

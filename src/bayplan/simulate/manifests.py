@@ -12,6 +12,7 @@ from bayplan.cluster.kinds import KINDS, NAMESPACE, NODE, PRIORITY_CLASS, RESOUR
 from bayplan.simulate.scenario import NodeGroup, PriorityClass, Quantities, Team, Workload
 
 BEHAVIOUR = "behaviour.bayplan.dev/"
+INSTANCE = "app.kubernetes.io/instance"
 KUBELET_VERSION = "v1.36.4"
 
 Doc = dict[str, Any]
@@ -96,7 +97,10 @@ def workload(
     spec = copy.deepcopy(wanted.spec)
     body: Doc = {"metadata": {"name": name}, "spec": spec}
     pod = body if wanted.kind == "Pod" else _template(spec)
-    labels = {"app": wanted.name, **wanted.labels}
+    identity = {"app": wanted.name}
+    if wanted.arrivals is not None:
+        identity[INSTANCE] = name  # each takes care of its own pods only
+    labels = {**identity, **wanted.labels}
     meta = pod["metadata"]
     meta["labels"] = {**labels, **meta.get("labels", {})}
     said = {**wanted.behaviour, **(behaviour or {})}
@@ -107,7 +111,7 @@ def workload(
         spec["containers"][0]["resources"] = resources
     if wanted.kind in ("Deployment", "StatefulSet", "DaemonSet"):
         body["metadata"]["labels"] = dict(labels)
-        body["spec"].setdefault("selector", {"matchLabels": {"app": wanted.name}})
+        body["spec"].setdefault("selector", {"matchLabels": identity})
     if replicas is not None:
         body["spec"]["replicas"] = replicas
     return Made(KINDS[wanted.kind], wanted.namespace, body)

@@ -96,6 +96,9 @@ def _references(scenario: Scenario) -> Iterator[Fault]:
         for index, name in enumerate(names):
             if name in names[:index]:
                 yield f"{path}[{index}].name", f'expected names that differ, got "{name}" twice'
+    for name, hours in scenario.curves.items():
+        if not any(hours):
+            yield f"curves.{name}", "expected a level above 0 in some hour"
     seen: set[tuple[str, str]] = set()
     for index, workload in enumerate(scenario.workloads):
         path = f"workloads[{index}]"

@@ -27,6 +27,7 @@ def test_the_order_is_kube_apiserver_s() -> None:
         "PodTopologyLabels",
         "PodResizeValidator",
         "ResourceQuota",
+        "ServiceAllocation",
     ]
 
 

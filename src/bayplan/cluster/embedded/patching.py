@@ -10,7 +10,7 @@ from bayplan.cluster.embedded.admission.body import kind_mismatch
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.metadata import validate_field_manager
 from bayplan.cluster.embedded.patch.apply import apply
-from bayplan.cluster.embedded.patch.body import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Body, read_patch
+from bayplan.cluster.embedded.patch.body import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Body, patch_type, read_patch
 from bayplan.cluster.embedded.patch.json_patch import json_patch
 from bayplan.cluster.embedded.patch.merge import merge_patch
 from bayplan.cluster.embedded.patch.strategic import strategic_merge
@@ -40,31 +40,34 @@ def check_patch_options(type_: str, manager: str, force: bool | None) -> None:
         raise Invalid(f'{PATCH_OPTIONS}.meta.k8s.io "" is invalid: {text}', details=details)
 
 
-def patched(kind: Kind, old: Object, body: Body) -> Doc:
-    """The document after a JSON, merge or strategic merge patch, not yet decoded. Raises ApiError."""
+def patched(kind: Kind, old: Object, body: Body) -> Any:
+    """What a JSON, merge or strategic merge patch makes of an object, not yet decoded. Raises ApiError."""
     document = old.doc()
     if body.type == JSON_PATCH:
-        result = json_patch(document, body.patch)
-    elif body.type == MERGE_PATCH:
-        result = merge_patch(document, body.patch)
-    else:
-        result = strategic_merge(document, body.patch, TABLE.kinds[kind.name])
-    if not isinstance(result, dict):
-        raise BadRequest("the patch does not leave an object")
-    return result
+        return json_patch(document, body.patch)
+    if body.type == MERGE_PATCH:
+        return merge_patch(document, body.patch)
+    return strategic_merge(document, body.patch, TABLE.kinds[kind.name])
 
 
-def read_result(kind: Kind, result: Doc) -> tuple[Doc, list[str]]:
-    """The patched document, clean, with its unknown fields. Raises Invalid for what does not decode."""
+def read_result(kind: Kind, result: Any, body: Body, validation: str) -> tuple[Doc, list[str]]:
+    """The patched document, clean, with its warnings. Raises Invalid, BadRequest for what does not decode."""
     try:
         doc, problems = clean_document(TABLE.kinds[kind.name], result)
         mismatch = kind_mismatch(kind, doc.get("apiVersion", ""), doc.get("kind", ""))
         if mismatch:
             raise DecodeError(mismatch)
-        return doc, problems
+        told = [*body.problems, *problems]
+        if told and validation == "Strict":
+            if body.type == APPLY_PATCH:
+                lines = "".join(f"\n  {problem}" for problem in told)
+                text = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:"
+                raise BadRequest(text + lines)
+            raise DecodeError("strict decoding error: " + ", ".join(told))
     except DecodeError as error:
         cause = Cause("patch", "FieldValueInvalid", f'Invalid value: "...": {error}')
         raise Invalid(f' "" is invalid: patch: {cause.message}', details=Details(causes=(cause,))) from None
+    return doc, [] if validation == "Ignore" else told
 
 
 def applied(
@@ -117,6 +120,7 @@ __all__ = [
     "applied",
     "check_patch_options",
     "managed_fields",
+    "patch_type",
     "patched",
     "read_patch",
     "read_result",

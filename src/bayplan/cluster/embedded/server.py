@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.cluster.embedded import deletion
-from bayplan.cluster.embedded.admission.body import heed, peek, read_object
+from bayplan.cluster.embedded.admission.body import peek, read_object
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.metadata import validate_metadata
 from bayplan.cluster.embedded.admission.pipeline import (
@@ -33,6 +33,7 @@ from bayplan.cluster.embedded.patching import (
     applied,
     check_patch_options,
     managed_fields,
+    patch_type,
     patched,
     read_patch,
     read_result,
@@ -284,12 +285,15 @@ class Server:
         subresource: str = "",
     ) -> Answer:
         """Change an object by a patch. Raises NotFound, Conflict, Invalid, BadRequest, UnsupportedMediaType."""
-        sent = read_patch(type_, body)
+        type_ = patch_type(type_)
         check_patch_options(type_, options.field_manager, options.force)
         check_options(options, "PatchOptions")
         old = self.store.get(kind, namespace, name)
+        if old is None and type_ != APPLY_PATCH:
+            raise not_found(kind, name)
+        sent = read_patch(type_, body)
         owners = None
-        if type_ == APPLY_PATCH:
+        if old is None or type_ == APPLY_PATCH:
             result, owners = applied(
                 kind,
                 name,
@@ -300,12 +304,11 @@ class Server:
                 subresource=subresource,
                 now=self.timestamp(),
             )
-        elif old is None:
-            raise not_found(kind, name)
         else:
             result = patched(kind, old, sent)
-        doc, problems = read_result(kind, result)
-        warnings = heed([*sent.problems, *problems], options.validation)
+        doc, warnings = read_result(kind, result, sent, options.validation)
+        if (result.get("metadata") or {}).get("managedFields") == []:
+            doc["metadata"]["managedFields"] = [{}]  # decoding drops an empty list, and it means as much: no owners
         match_namespace(doc, kind, namespace)
         check_name(doc, name)
         if old is None:

@@ -7,9 +7,10 @@ import re
 import msgspec
 
 from bayplan.cluster.embedded.admission.fields import Doc
-from bayplan.cluster.embedded.schema.decode import DecodeError, decode, decode_tree
-from bayplan.cluster.embedded.schema.document import MalformedBodyError, Pairs, read_json, read_yaml
+from bayplan.cluster.embedded.schema.decode import DecodeError, decode
+from bayplan.cluster.embedded.schema.document import MalformedBodyError, plain, read_json
 from bayplan.cluster.embedded.schema.table import TABLE
+from bayplan.cluster.embedded.schema.yaml_body import read_yaml
 from bayplan.cluster.kinds import KINDS, Kind
 from bayplan.model.errors import BadRequest, UnsupportedMediaType
 
@@ -29,8 +30,8 @@ def read_object(
         if media == JSON:
             doc, problems = decode(type_name, body)
         elif media == YAML:
-            tree, repeats = read_yaml(body)
-            doc, problems = decode_tree(type_name, tree)
+            value, repeats = read_yaml(body)
+            doc, problems = decode(type_name, msgspec.json.encode(value))
             if repeats:
                 problems.insert(0, "yaml: unmarshal errors:\n  " + "\n  ".join(repeats))
         else:
@@ -41,25 +42,13 @@ def read_object(
     except MalformedBodyError as error:
         raise _unrecognized(kind, body, f"couldn't get version/kind; json parse error: {error}") from None
     except DecodeError as error:
-        _check_root(kind, body, media)
-        _check_kind(kind, *_type_of(body, media, kind), body)
+        _check_type(kind, body, media)
         raise _unhandled(kind, kind.name, kind.version, str(error)) from None
     _check_kind(kind, doc.get("apiVersion") or kind.api_version, doc.get("kind") or kind.name, body)
     doc["apiVersion"], doc["kind"] = kind.api_version, kind.name
     if problems and validation == "Strict":
-        raise _unhandled(kind, kind.name, kind.version, _strict(problems))
-    return doc, heed(problems, validation)
-
-
-def heed(problems: list[str], validation: str) -> list[str]:
-    """Unknown and repeated fields: the warnings they lead to. Raises BadRequest when they are to be refused."""
-    if problems and validation == "Strict":
-        raise BadRequest(_strict(problems))
-    return [] if validation == "Ignore" else problems
-
-
-def _strict(problems: list[str]) -> str:
-    return "strict decoding error: " + ", ".join(problems)
+        raise _unhandled(kind, kind.name, kind.version, "strict decoding error: " + ", ".join(problems))
+    return doc, [] if validation == "Ignore" else problems
 
 
 _SPLIT = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -80,20 +69,19 @@ def peek(body: bytes) -> tuple[Doc | None, bytes]:
     return meta, spec
 
 
-def _check_root(kind: Kind, body: bytes, media: str) -> None:
-    tree = read_json(body) if media == JSON else read_yaml(body)[0]
-    if not isinstance(tree, Pairs):
-        sort = {list: "array", str: "string", bool: "bool"}.get(type(tree), "number")
+def _check_type(kind: Kind, body: bytes, media: str) -> None:
+    """A body that does not decode may be of another kind, or no object at all: that is told first."""
+    value = plain(read_json(body)) if media == JSON else read_yaml(body)[0]
+    if not isinstance(value, dict):
+        sort = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
         text = f"couldn't get version/kind; json parse error: json: cannot unmarshal {sort} into Go value"
         raise _unrecognized(kind, body, text)
-
-
-def _type_of(body: bytes, media: str, kind: Kind) -> tuple[str, str]:
-    tree = dict(read_json(body) if media == JSON else read_yaml(body)[0])
-    api_version, name = tree.get("apiVersion"), tree.get("kind")
-    return (
+    api_version, name = (value.get(key) for key in ("apiVersion", "kind"))
+    _check_kind(
+        kind,
         api_version if isinstance(api_version, str) and api_version else kind.api_version,
         name if isinstance(name, str) and name else kind.name,
+        body,
     )
 
 

@@ -92,7 +92,7 @@ class _Look:
             return Outcome([Patch(self.items[parts.new.metadata.name], patch)])
         conditions = self._found(statuses.pausing(wanted, self.now))
         if wanted.spec.paused or is_scaled(wanted, parts):
-            writes = self._resized(rescaled(wanted, parts), told=True)
+            writes = self._resized(rescaled(wanted, parts))
             if wanted.spec.paused:
                 writes += self._cleaned()
             return self._settled(writes, statuses.counted(wanted, parts, conditions, self.now))
@@ -149,16 +149,15 @@ class _Look:
         text = f'Found new replica set "{new.metadata.name}"'
         return statuses.noted(conditions, self.wanted, "FoundNewReplicaSet", text, self.now)
 
-    def _resized(self, resizes: Sequence[Resize], *, told: bool = False) -> list[Write]:
-        """ReplicaSets of another size, each with its Event. With `told`, what they know of theirs is renewed as well."""
+    def _resized(self, resizes: Sequence[Resize]) -> list[Write]:
+        """ReplicaSets of another size, each with its Event; what each knows of the whole is renewed with it."""
         annotations = replicas_annotations(self.wanted)
         writes: list[Write] = []
         sizes = {name: one.view(ReplicaSet).spec.replicas for name, one in self.items.items()}
         for resize in resizes:
             name, size = resize.part.metadata.name, resize.size
             before, sizes[name] = sizes[name], size
-            is_told = annotations.items() <= resize.part.metadata.annotations.items()
-            if before == size and (is_told or not told):
+            if before == size and annotations.items() <= resize.part.metadata.annotations.items():
                 continue
             patch: dict[str, Any] = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
             writes.append(Patch(self.items[name], patch))

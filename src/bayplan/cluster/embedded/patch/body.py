@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from bayplan.cluster.embedded.patch.merge import cannot_unmarshal
-from bayplan.cluster.embedded.patch.yaml_body import read_yaml
 from bayplan.cluster.embedded.schema.document import MalformedBodyError, Pairs, plain, read_json
+from bayplan.cluster.embedded.schema.yaml_body import read_yaml
 from bayplan.model.errors import BadRequest, UnsupportedMediaType
 
 JSON_PATCH = "application/json-patch+json"

@@ -1,0 +1,34 @@
+"""Counting GPUs as a device plugin offers them: whole ones, and shares of time-sliced ones.
+
+A node whose GPUs are shared offers `nvidia.com/gpu.shared`, as many of each GPU as its label `nvidia.com/gpu.replicas`
+says, so a share is that fraction of a GPU.
+"""
+
+from __future__ import annotations
+
+from bayplan.model.nodes import Node
+from bayplan.model.pods import Pod
+from bayplan.model.resources import amounts, pod_requests
+
+WHOLE = "nvidia.com/gpu"
+SHARED = "nvidia.com/gpu.shared"
+REPLICAS = "nvidia.com/gpu.replicas"
+PRODUCT = "nvidia.com/gpu.product"
+
+
+def replicas(node: Node) -> int:
+    """How many pods may share one of a node's GPUs."""
+    text = node.metadata.labels.get(REPLICAS, "")
+    return int(text) if text.isdigit() and int(text) else 1
+
+
+def gpus_of_node(node: Node) -> int:
+    """The GPUs a node has to give."""
+    offered = amounts(node.status.allocatable)
+    return offered.get(WHOLE, 0) + offered.get(SHARED, 0) // replicas(node)
+
+
+def gpus_of_pod(pod: Pod, replicas_of_node: int) -> float:
+    """The GPUs a pod holds on a node."""
+    asked = pod_requests(pod)
+    return asked.get(WHOLE, 0) + asked.get(SHARED, 0) / replicas_of_node

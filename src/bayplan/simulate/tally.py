@@ -1,0 +1,129 @@
+"""What happened to pods and GPUs while one looked on: counts, GPU-hours by namespace, waits.
+
+It is told of every change of pods and nodes and of the time at which it happened, and adds up; a pod holds its GPUs
+from its binding until it has ended or is gone.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+
+import msgspec
+
+from bayplan.cluster.kinds import NODE, POD
+from bayplan.cluster.objects import Object
+from bayplan.model.clock import SECOND, Instant, parse_rfc3339
+from bayplan.model.nodes import Node
+from bayplan.model.pods import Pod
+from bayplan.simulate.gpus import gpus_of_node, gpus_of_pod, replicas
+
+_HOUR = 3600 * SECOND
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The account of a span of time."""
+
+    span: int
+    created: int
+    succeeded: int
+    failed: int
+    running: int
+    pending: int
+    waits: int
+    """How many pods were placed."""
+    median_wait: float | None
+    """Seconds from creation to placement, of those."""
+    gpu_hours: dict[str, float]
+    """GPU-hours held, by namespace."""
+    idle_gpu_hours: float
+    """GPU-hours that nobody held."""
+
+
+class Tally:
+    """A running account."""
+
+    def __init__(self, start: Instant) -> None:
+        self._start = self._at = start
+        self._phases: dict[str, str] = {}
+        self._holds: dict[str, tuple[str, float]] = {}  # by pod: namespace and GPUs
+        self._offered: dict[str, int] = {}  # by node
+        self._replicas: dict[str, int] = {}  # by node
+        self._held: dict[str, float] = {}  # by namespace
+        self._micros: dict[str, float] = {}
+        self._idle = 0.0
+        self._waits: list[float] = []
+        self._counts: Counter[str] = Counter()
+
+    def note(self, item: Object, now: Instant, *, gone: bool) -> None:
+        """A pod or node has changed, or is gone."""
+        if item.kind is POD:
+            self._pass_to(now)
+            self._note_pod(item, now, gone)
+        elif item.kind is NODE:
+            node = item.view(Node)
+            self._replicas[item.name] = replicas(node)
+            offered = 0 if gone else gpus_of_node(node)
+            if offered != self._offered.get(item.name):
+                self._pass_to(now)
+                self._offered[item.name] = offered
+
+    def meet(self, item: Object, now: Instant) -> None:
+        """A pod or node that was there before the account began: it counts, but neither its coming nor its wait."""
+        self.note(item, now, gone=False)
+        self._counts.clear()
+        self._waits.clear()
+
+    def _note_pod(self, item: Object, now: Instant, gone: bool) -> None:
+        pod = item.view(Pod)
+        uid, phase = item.uid, pod.status.phase
+        before = self._phases.get(uid)
+        if before is None:
+            self._counts["created"] += 1
+        if phase != before and phase in ("Succeeded", "Failed"):
+            self._counts[phase] += 1
+        holds = bool(pod.spec.node_name) and not pod.is_terminal and not gone
+        if holds and uid not in self._holds:
+            self._hold(pod, now)
+        elif not holds and uid in self._holds:
+            namespace, gpus = self._holds.pop(uid)
+            self._held[namespace] -= gpus
+        if gone:
+            self._phases.pop(uid, None)
+        else:
+            self._phases[uid] = phase
+
+    def _hold(self, pod: Pod, now: Instant) -> None:
+        namespace = pod.metadata.namespace
+        gpus = gpus_of_pod(pod, self._replicas.get(pod.spec.node_name, 1))
+        self._holds[pod.metadata.uid] = (namespace, gpus)
+        self._held[namespace] = self._held.get(namespace, 0.0) + gpus
+        if pod.metadata.creation_timestamp:
+            self._waits.append(max(0, now - parse_rfc3339(pod.metadata.creation_timestamp)) / SECOND)
+
+    def _pass_to(self, now: Instant) -> None:
+        passed = now - self._at
+        if passed <= 0:
+            return
+        for namespace, gpus in self._held.items():
+            if gpus:
+                self._micros[namespace] = self._micros.get(namespace, 0.0) + gpus * passed
+        self._idle += max(0.0, sum(self._offered.values()) - sum(self._held.values())) * passed
+        self._at = now
+
+    def usage(self, now: Instant) -> Usage:
+        """The account up to now."""
+        self._pass_to(now)
+        phases = Counter(self._phases.values())
+        return Usage(
+            span=now - self._start,
+            created=self._counts["created"],
+            succeeded=self._counts["Succeeded"],
+            failed=self._counts["Failed"],
+            running=phases["Running"],
+            pending=phases["Pending"],
+            waits=len(self._waits),
+            median_wait=statistics.median(self._waits) if self._waits else None,
+            gpu_hours={namespace: micros / _HOUR for namespace, micros in sorted(self._micros.items())},
+            idle_gpu_hours=self._idle / _HOUR,
+        )
