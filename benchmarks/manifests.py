@@ -31,6 +31,7 @@ def sent_pod(number: int, *, own_spec: bool = True) -> bytes:
         },
         "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "scratch", "mountPath": "/scratch"}],
         "readinessProbe": _PROBE,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
     spec = {
         "containers": [trainer],
@@ -43,7 +44,8 @@ def sent_pod(number: int, *, own_spec: bool = True) -> bytes:
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 30,
     }
-    meta = {"name": f"trainer-{number}", "namespace": "default", "labels": labels}
+    notes = {"prometheus.io/scrape": "true", "prometheus.io/port": "9090", "example.com/owner": "vision@example.com"}
+    meta = {"name": f"trainer-{number}", "namespace": "default", "labels": labels, "annotations": notes}
     return _encode({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
 
 
@@ -108,7 +110,11 @@ def _encode(document: object) -> bytes:
 _TOKEN_SOURCES = [
     {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
     {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-    {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
+    {
+        "downwardAPI": {
+            "items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]
+        }
+    },
 ]
 
 
@@ -119,7 +125,7 @@ def _container(name: str, number: int) -> dict[str, Any]:
         "image": f"registry.example/nlp/{name}@sha256:{'4f1c' * 16}",
         "args": ["--listen=0.0.0.0:8080", "--models=/models", f"--shard={number}"],
         "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
-        "env": [{"name": "SHARD", "value": str(number)}, {"name": "LOG_LEVEL", "value": "info"}],
+        "env": [{"name": "SHARD", "value": str(number)}],
         "resources": {"limits": sizes, "requests": sizes},
         "volumeMounts": [
             {"name": "models", "mountPath": "/models"},
@@ -174,9 +180,8 @@ def _owned_container(name: str) -> dict[str, Any]:
         *("f:terminationMessagePath", "f:terminationMessagePolicy"),
     )
     owned: dict[str, Any] = {field: {} for field in fields}
-    owned["f:env"] = {".": {}, **{f'k:{{"name":"{e}"}}': {".": {}, "f:name": {}, "f:value": {}} for e in ("SHARD", "LOG_LEVEL")}}
+    owned["f:env"] = {".": {}, 'k:{"name":"SHARD"}': {".": {}, "f:name": {}, "f:value": {}}}
     owned["f:ports"] = {'k:{"containerPort":8080,"protocol":"TCP"}': {".": {}, "f:containerPort": {}, "f:name": {}}}
-    owned["f:volumeMounts"] = {f'k:{{"mountPath":"{p}"}}': {".": {}, "f:name": {}} for p in ("/models", "/etc/inference")}
     return {f'k:{{"name":"{name}"}}': owned}
 
 
@@ -197,10 +202,19 @@ _MANAGED = [
     _managed_entry(
         "kube-controller-manager",
         {
-            "f:metadata": {"f:generateName": {}, "f:labels": {".": {}, "f:app": {}, "f:team": {}}, "f:ownerReferences": {}},
+            "f:metadata": {
+                "f:generateName": {},
+                "f:labels": {".": {}, "f:app": {}, "f:team": {}},
+                "f:ownerReferences": {},
+            },
             "f:spec": {
-                "f:containers": {k: v for part in ("server", "tokenizer", "proxy") for k, v in _owned_container(part).items()},
-                **{f"f:{each}": {} for each in ("dnsPolicy", "restartPolicy", "schedulerName", "volumes", "tolerations")},
+                "f:containers": {
+                    k: v for part in ("server", "tokenizer", "proxy") for k, v in _owned_container(part).items()
+                },
+                **{
+                    f"f:{each}": {}
+                    for each in ("dnsPolicy", "restartPolicy", "schedulerName", "volumes", "tolerations")
+                },
             },
         },
     ),
@@ -212,7 +226,9 @@ _MANAGED = [
                     f'k:{{"type":"{kind}"}}': {".": {}, "f:lastTransitionTime": {}, "f:status": {}, "f:type": {}}
                     for kind in _CONDITIONS
                 },
-                **{f"f:{each}": {} for each in ("containerStatuses", "hostIP", "phase", "podIP", "podIPs", "startTime")},
+                **{
+                    f"f:{each}": {} for each in ("containerStatuses", "hostIP", "phase", "podIP", "podIPs", "startTime")
+                },
             }
         },
         "status",

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 OURS = "bayplan"
+"""The program that the others are compared with; a name that goes on (`bayplan (raw kept)`) is another way of ours."""
 
 
 class Sort(Enum):
@@ -78,7 +79,7 @@ def reached(line: Line) -> bool | None:
 
 
 def _peer_ratio(table: Table, line: Line) -> float | None:
-    if line.who == OURS:
+    if line.who.startswith(OURS):
         return None
     ours = next(each for each in table.lines if each.measure == line.measure)
     return ratio(ours, line)
@@ -118,7 +119,10 @@ def render(table: Table) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = (0, 1, len(widths) - 1)
     aligned = [
-        "  ".join(f"{cell:<{w}}" if i in texts else f"{cell:>{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            f"{cell:<{w}}" if i in texts else f"{cell:>{w}}"
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     ]
     body = "\n".join(line.rstrip() for line in aligned)

@@ -13,6 +13,7 @@ from bayplan.model.clock import (
     MILLISECOND,
     SECOND,
     Instant,
+    ScaledClock,
     SystemClock,
     VirtualClock,
     monotonic,
@@ -94,3 +95,24 @@ async def test_the_system_clock_sleeps_until_the_instant_and_not_less() -> None:
     await clock.sleep_until(until)
     assert clock.now() >= until
     assert monotonic() <= monotonic()
+
+
+async def test_a_scaled_clock_begins_where_it_is_told_and_runs_faster() -> None:
+    base = VirtualClock(Instant(5 * SECOND))
+    clock = ScaledClock(Instant(1000 * SECOND), 60, base)
+    assert clock.now() == 1000 * SECOND
+    sleeper = asyncio.create_task(clock.sleep_until(Instant(1060 * SECOND)))
+    await asyncio.sleep(0)
+    base.advance_to(Instant(6 * SECOND - 1))
+    await asyncio.sleep(0)
+    assert not sleeper.done()
+    base.advance_to(Instant(6 * SECOND))
+    await sleeper
+    assert clock.now() == 1060 * SECOND
+    await clock.sleep_until(Instant(0))
+
+
+async def test_a_scaled_clock_sleeps_on_the_machine_s_time() -> None:
+    clock = ScaledClock(Instant(0), 1000)
+    await clock.sleep_until(Instant(2 * SECOND))
+    assert clock.now() >= 2 * SECOND

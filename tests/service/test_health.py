@@ -14,7 +14,8 @@ import pytest_asyncio
 from prometheus_client import Counter
 
 import bayplan
-from bayplan.service.health import AddressUnavailable, Health
+from bayplan.service.health import Health
+from bayplan.service.http import AddressUnavailable
 from bayplan.service.levels import Levels
 from bayplan.service.logging import LOGS
 

@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("wide", "json", "yaml", "name", "csv")
 
-NONE, UNKNOWN, INVALID = "<none>", "<unknown>", "<invalid>"
-
 # kubectl's tab writer: a column is as wide as its widest cell and three spaces, and at least six.
 _PADDING, _NARROWEST = 3, 6
-_SECOND = 1_000_000  # an Instant counts microseconds; importing model.clock for this would load asyncio
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -88,33 +85,6 @@ def document(value: Any, output: str) -> str:
 
     plain = msgspec.to_builtins(value)
     return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
-
-
-def age(since: int | None, now: int) -> str:
-    """How long ago an Instant was, as kubectl's AGE."""
-    return UNKNOWN if since is None else human_duration(now - since)
-
-
-def human_duration(span: int) -> str:
-    """A span of microseconds as kubectl shows it: two units at most, the second only while it matters."""
-    seconds = abs(span) // _SECOND * (1 if span >= 0 else -1)
-    if seconds < 0:
-        return INVALID if seconds < -1 else "0s"
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    steps = (  # below this many seconds: first number and unit, second number and unit
-        (2 * 60, seconds, "s", 0, ""),
-        (10 * 60, minutes, "m", seconds % 60, "s"),
-        (3 * 3600, minutes, "m", 0, ""),
-        (8 * 3600, hours, "h", minutes % 60, "m"),
-        (48 * 3600, hours, "h", 0, ""),
-        (8 * 86400, days, "d", hours % 24, "h"),
-        (2 * 365 * 86400, days, "d", 0, ""),
-        (8 * 365 * 86400, days // 365, "y", days % 365, "d"),
-    )
-    for below, first, unit, second, small in steps:
-        if seconds < below:
-            return f"{first}{unit}{second}{small}" if second else f"{first}{unit}"
-    return f"{days // 365}y"
 
 
 def coloured(stream: TextIO) -> bool:

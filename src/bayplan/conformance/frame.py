@@ -48,6 +48,7 @@ RunCase = Callable[[dict[str, Any]], Verdict]
 FAMILIES: dict[str, str] = {
     "apiserver/admission": "bayplan.conformance.admission:run",
     "apiserver/patch": "bayplan.conformance.patch:run",
+    "apiserver/table": "bayplan.conformance.table:run",
 }
 """Where each family's runner is; read when it is asked for."""
 

@@ -17,12 +17,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import ipaddress
-import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from bayplan.model.errors import PermanentError
+from bayplan.service.http import listen, new_server
 from bayplan.service.identity import version_info
 from bayplan.service.levels import Levels
 from bayplan.service.logging import LOGS, get_logger
@@ -30,7 +29,7 @@ from bayplan.service.redaction import scrub
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     import uvicorn
     from prometheus_client import CollectorRegistry
@@ -41,12 +40,6 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _LONGEST_LEVELS = 4096
-
-
-class AddressUnavailable(PermanentError):
-    """The endpoint's address cannot be listened on."""
-
-    code = "BP-S002"
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -151,8 +144,9 @@ class Health:
         """Start the endpoint and return its URL. Raises AddressUnavailable."""
         import asyncio
 
-        listener = _listen(bind, port)
-        self._server = _new_server(self.app())
+        hint = "set health.bind and health.port; port 0 takes a free one"
+        listener = listen(bind, port, what="health endpoint", hint=hint)
+        self._server = new_server(self.app())
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name="health")
         host, taken = listener.getsockname()[:2]
         url = f"http://[{host}]:{taken}" if ":" in host else f"http://{host}:{taken}"
@@ -204,44 +198,6 @@ def _is_loopback(host: str) -> bool:
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return False
-
-
-def _listen(bind: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET6 if ":" in bind else socket.AF_INET)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((bind, port))
-        listener.listen()  # from here on a client may connect, and waits until the loop turns
-    except OSError as refused:
-        listener.close()
-        raise AddressUnavailable(
-            f"health endpoint: cannot listen on {bind}:{port}: {refused.strerror}",
-            hint="set health.bind and health.port; port 0 takes a free one",
-        ) from refused
-    return listener
-
-
-def _new_server(app: Any) -> uvicorn.Server:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield  # lifecycle.py alone handles signals
-
-    return Server(
-        uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
-    )
 
 
 def _new_registry() -> CollectorRegistry:

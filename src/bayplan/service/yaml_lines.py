@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LAST_STEP = re.compile(r"(\.[^.\[\]]+|\[[^\]]*\]|^[^.\[\]]+)$")
 
 
-class FileFault(PermanentError):
+class FileError(PermanentError):
     """A file cannot be used: `file:line: path: what was expected`, a line for each fault."""
 
     code = "BP-S004"
@@ -39,25 +39,25 @@ class Located:
         return self._lines.get(path, 1)
 
     def fault(self, path: str, message: str) -> str:
-        """One line of a FileFault."""
+        """One line of a FileError."""
         where = f"{self.name}:{self.line(path)}: "
         return f"{where}{path}: {message}" if path else f"{where}{message}"
 
 
 def read_yaml(name: str, text: str | bytes) -> Located:
-    """Read one document. Raises FileFault for what is no YAML and for a key that stands twice."""
+    """Read one document. Raises FileError for what is no YAML and for a key that stands twice."""
     try:
         loader = yaml.CSafeLoader(text)
         try:
             root = loader.get_single_node()
-            value = None if root is None else loader.construct_document(root)  # type: ignore[no-untyped-call]  # stubs
+            value = None if root is None else loader.construct_document(root)
         finally:
-            loader.dispose()  # type: ignore[no-untyped-call]  # untyped in the stubs
+            loader.dispose()
     except yaml.MarkedYAMLError as broken:
         mark = broken.problem_mark or broken.context_mark
-        raise FileFault(f"{name}:{mark.line + 1 if mark else 1}: not YAML: {broken.problem}") from broken
+        raise FileError(f"{name}:{mark.line + 1 if mark else 1}: not YAML: {broken.problem}") from broken
     except yaml.YAMLError as broken:
-        raise FileFault(f"{name}: not YAML: {str(broken).splitlines()[0]}") from broken
+        raise FileError(f"{name}: not YAML: {str(broken).splitlines()[0]}") from broken
     lines: dict[str, int] = {}
     repeated = []
     for path, line in _walk(root, "") if root is not None else ():
@@ -65,7 +65,7 @@ def read_yaml(name: str, text: str | bytes) -> Located:
             repeated.append(f"{name}:{line}: {path}: expected once; it stands on line {lines[path]} already")
         lines.setdefault(path, line)
     if repeated:
-        raise FileFault("\n".join(repeated))
+        raise FileError("\n".join(repeated))
     return Located(name, value, lines)
 
 

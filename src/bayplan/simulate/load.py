@@ -13,16 +13,15 @@ from typing import Any
 
 import msgspec
 
+from bayplan.cluster.embedded.kubelet.node import STOPPED
 from bayplan.cluster.kinds import KINDS, NODE, Kind
 from bayplan.model.clock import Instant, rfc3339
 from bayplan.simulate import chance as drawing
 from bayplan.simulate import manifests
 from bayplan.simulate.chance import HOUR, Offset, level
 from bayplan.simulate.manifests import Made
-from bayplan.simulate.scenario import Daily, Outage, Scenario, Workload
+from bayplan.simulate.scenario import Daily, Mishap, Outage, Scenario, Workload
 
-KUBELET = "bayplan.dev/kubelet"
-"""The annotation that stops a node's kubelet while it is there."""
 ROLLOUT = "bayplan.dev/rollout"
 _SETTLED = 48 * HOUR
 """A curve that asked for nothing new in two days never will."""
@@ -121,7 +120,7 @@ def _outage(outage: Outage, start: Instant) -> Stream:
 
 
 def _annotate(node: str, value: str | None) -> Patch:
-    return Patch(NODE, "", node, {"metadata": {"annotations": {KUBELET: value}}})
+    return Patch(NODE, "", node, {"metadata": {"annotations": {STOPPED: value}}})
 
 
 class _Workload:
@@ -129,7 +128,7 @@ class _Workload:
 
     def __init__(self, workload: Workload, scenario: Scenario, seed: int) -> None:
         self._workload = workload
-        self._curves = scenario.curves
+        self._curves = {curve.name: curve.hours for curve in scenario.curves}
         self._chance = random.Random(f"{seed}/{workload.namespace}/{workload.name}")
         self._target = KINDS[workload.kind], workload.namespace, workload.name
 
@@ -144,30 +143,36 @@ class _Workload:
             streams.append(self._changing())
         return heapq.merge(*streams, key=lambda timed: timed[0])
 
-    def _made(self, name: str, replicas: int | None = None) -> Create:
+    def _made(self, name: str, mishap: Mishap | None, replicas: int | None = None) -> Create:
         workload, chance = self._workload, self._chance
         behaviour: dict[str, object] = {}
         if workload.run_time is not None:
             behaviour["run-for"] = drawing.span(workload.run_time, chance)
-        if (mishap := drawing.mishap(workload.mishaps, chance)) is not None:
+        if mishap is not None:
             behaviour |= mishap.behaviour
         resources = drawing.size(workload.sizes, chance).resources if workload.sizes else None
-        return Create(
-            manifests.workload(workload, name, behaviour=behaviour, resources=resources, replicas=replicas)
-        )
+        return Create(manifests.workload(workload, name, behaviour=behaviour, resources=resources, replicas=replicas))
 
     def _once(self) -> Stream:
         daily = self._workload.replicas
-        yield 0, self._made(self._workload.name, None if daily is None else self._wanted(daily, 0))
+        replicas = None if daily is None else self._wanted(daily, 0)
+        yield 0, self._made(self._workload.name, self._mishap(), replicas)
+
+    def _mishap(self) -> Mishap | None:
+        return drawing.mishap(self._workload.mishaps, self._chance)
 
     def _arriving(self) -> Stream:
-        arrivals, lifetime = self._workload.arrivals, self._workload.lifetime
+        arrivals = self._workload.arrivals
         assert arrivals is not None
         leaving: list[tuple[Offset, int]] = []
         for number, at in enumerate(drawing.arrival_times(arrivals, self._curves, self._chance), 1):
             while leaving and leaving[0][0] <= at:
                 yield self._left(*heapq.heappop(leaving))
-            yield at, self._made(f"{self._workload.name}-{number}")
+            mishap = self._mishap()
+            yield at, self._made(f"{self._workload.name}-{number}", mishap)
+            lifetime = (
+                mishap.lifetime if mishap is not None and mishap.lifetime is not None else self._workload.lifetime
+            )
             if lifetime is not None:
                 heapq.heappush(leaving, (at + drawing.span(lifetime, self._chance).micros, number))
 

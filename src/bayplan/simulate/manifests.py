@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
 from bayplan.cluster.kinds import KINDS, NAMESPACE, NODE, PRIORITY_CLASS, RESOURCE_QUOTA, Kind
 from bayplan.simulate.scenario import NodeGroup, PriorityClass, Quantities, Team, Workload
 
-BEHAVIOUR = "behaviour.bayplan.dev/"
 INSTANCE = "app.kubernetes.io/instance"
 KUBELET_VERSION = "v1.36.4"
 
@@ -105,10 +105,10 @@ def workload(
     meta["labels"] = {**labels, **meta.get("labels", {})}
     said = {**wanted.behaviour, **(behaviour or {})}
     if said:
-        texts = {BEHAVIOUR + key: str(value) for key, value in said.items()}
+        texts = {PREFIX + key: str(value) for key, value in said.items()}
         meta["annotations"] = {**texts, **meta.get("annotations", {})}
-    if resources is not None and isinstance(spec := pod.get("spec"), dict) and spec.get("containers"):
-        spec["containers"][0]["resources"] = resources
+    if resources is not None and (containers := pod.get("spec", {}).get("containers")):
+        containers[0]["resources"] = resources
     if wanted.kind in ("Deployment", "StatefulSet", "DaemonSet"):
         body["metadata"]["labels"] = dict(labels)
         body["spec"].setdefault("selector", {"matchLabels": identity})

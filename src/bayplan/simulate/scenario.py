@@ -19,8 +19,6 @@ Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=0)]
 Level = Annotated[float, Meta(ge=0, le=1)]
 Name = Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
-Curve = Annotated[tuple[Level, ...], Meta(min_length=24, max_length=24)]
-"""A day as 24 levels from 0 to 1, one for each hour's beginning; between them it is straight."""
 
 Quantities = dict[str, str | int | float]
 """A Kubernetes resource list; as there, a number needs no quotes."""
@@ -63,6 +61,13 @@ class PriorityClass(Entry, frozen=True):
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
 
 
+class Curve(Entry, frozen=True):
+    """A day as 24 levels from 0 to 1, one for each hour's beginning; between them it is straight."""
+
+    name: Name
+    hours: Annotated[tuple[Level, ...], Meta(min_length=24, max_length=24)]
+
+
 class Arrivals(Entry, frozen=True):
     """Chance arrivals: so many an hour on average while the curve is at 1."""
 
@@ -90,6 +95,8 @@ class Mishap(Entry, frozen=True):
 
     share: Level
     behaviour: Behaviour
+    lifetime: Spread | None = None
+    """When somebody notices and deletes it."""
 
 
 class Daily(Entry, frozen=True):
@@ -137,7 +144,7 @@ class Scenario(Entry, frozen=True):
 
     nodes: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
     teams: tuple[Team, ...] = ()
-    curves: dict[str, Curve] = {}
+    curves: tuple[Curve, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     workloads: tuple[Workload, ...] = ()
     outages: tuple[Outage, ...] = ()

@@ -3,8 +3,9 @@
     from bayplan.testing import deployment, fake_cluster, node, until
 
     cluster = fake_cluster(node("gpu-1").offers(cpu=64, memory="512Gi", gpu=8))
-    await deployment("web").replicas(3).requests(cpu="500m").create(cluster)
-    await until(cluster, DEPLOYMENT, "web", "default", lambda it: it.view(Deployment).status.ready_replicas == 3)
+    web = deployment("web").replicas(3).requests(cpu="500m")
+    await web.create(cluster)
+    await until(cluster, web, lambda it: it.status.ready_replicas == 3)
 
 The embedded engine is the fake of the port `Cluster`: what a test sees is what `bayplan up` runs. Two pytest fixtures,
 `bayplan_cluster` and `bayplan_clock`, are found by pytest on its own; so this module imports nothing until asked.
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayplan.model.clock import VirtualClock
-    from bayplan.testing.fake import fake_cluster, until
-    from bayplan.testing.manifest import Manifest, manifest
+    from bayplan.testing.builder import Manifest, manifest
+    from bayplan.testing.fake import fake_cluster, until, until_gone
     from bayplan.testing.nodes import node
     from bayplan.testing.pods import pod
     from bayplan.testing.policies import config_map, disruption_budget, namespace, priority_class, quota
@@ -42,9 +43,10 @@ __all__ = [
     "replica_set",
     "stateful_set",
     "until",
+    "until_gone",
 ]
 
-_MODULES = ("fake", "manifest", "nodes", "pods", "policies", "workloads")
+_MODULES = ("builder", "nodes", "pods", "policies", "workloads", "fake")
 
 
 def __getattr__(name: str) -> Any:

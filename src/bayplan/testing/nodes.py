@@ -7,7 +7,7 @@ from typing import Self
 
 from bayplan.cluster.kinds import NODE
 from bayplan.model.nodes import Node
-from bayplan.testing.manifest import Manifest, amounts
+from bayplan.testing.builder import Manifest, amounts
 
 _PODS = "110"
 """The kubelet's own default."""

@@ -10,12 +10,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
 from bayplan.cluster.kinds import POD
 from bayplan.model.pods import Pod
-from bayplan.testing.manifest import GPU, Doc, Manifest, V, amounts, place
+from bayplan.testing.builder import GPU, Doc, Manifest, V, amounts, place
 
-BEHAVIOUR = "behaviour.bayplan.dev/"
-"""Annotations with this prefix tell a virtual kubelet how the pod's containers behave."""
 IMAGE = "registry.example/app:1"
 
 
@@ -41,8 +40,8 @@ class PodShaped(Manifest[V]):
         return self._adding({**(labels or {}), **more}, self._in_pod("metadata.labels"))
 
     def behaves(self, **how: object) -> Self:
-        """Tell virtual kubelets how the containers behave: docs/cluster.md lists the words. `_` stands for `-`."""
-        said = {BEHAVIOUR + word.replace("_", "-"): str(value) for word, value in how.items()}
+        """How virtual kubelets run it, in words of docs/behaviour.md: `behaves(run_for="90s", exit_code=1)`."""
+        said = {PREFIX + word.replace("_", "-"): str(value) for word, value in how.items()}
         return self._adding(said, self._in_pod("metadata.annotations"))
 
     def pod_having(self, path: str, value: object) -> Self:

@@ -7,7 +7,7 @@ from typing import Self
 
 from bayplan.cluster.kinds import CONFIG_MAP, NAMESPACE, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA
 from bayplan.model.policies import ConfigMap, Namespace, PodDisruptionBudget, PriorityClass, ResourceQuota
-from bayplan.testing.manifest import GPU, Manifest
+from bayplan.testing.builder import GPU, Manifest
 
 
 class QuotaManifest(Manifest[ResourceQuota]):

@@ -6,7 +6,7 @@ from typing import Self
 
 from bayplan.cluster.kinds import DAEMON_SET, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
 from bayplan.model.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from bayplan.testing.manifest import Doc, V
+from bayplan.testing.builder import Doc, V
 from bayplan.testing.pods import PodShaped, pod_template
 
 

@@ -64,7 +64,7 @@ def begin(item: Object, options: DeleteOptions, now: Instant) -> ObjectMeta | No
         meta,
         generation=generation,
         deletion_timestamp=at,
-        deletion_grace_period_seconds=grace,
+        deletion_grace_period_seconds=None if terminating(item) else grace,
         finalizers=finalizers,
     )
 

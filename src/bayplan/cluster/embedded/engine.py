@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -36,6 +36,7 @@ _STEP = 200
 
 
 Waits = list[asyncio.Future[Any]]
+Events = list[WatchEvent]
 
 
 def _bytes(body: Body | Operations) -> bytes:
@@ -88,7 +89,7 @@ class EmbeddedCluster:
             self._moved.clear()
             await self._first_of(self._moved.wait(), world.next_timer)
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
         """Bring the world's time up to the clock's before a client's call."""
         self.world.now = max(self.world.now, self.clock.now())
 
@@ -118,7 +119,7 @@ class EmbeddedCluster:
         selection = Selection(kind, namespace, labels, fields)
         items = tuple(self._select(selection))
         revision = str(self._store.revision)
-        if not limit or len(items) <= limit:
+        if limit <= 0 or len(items) <= limit:
             return Page(items, revision)
         self._lists += 1
         token = f"{revision}.{self._lists}"
@@ -129,7 +130,7 @@ class EmbeddedCluster:
 
     def _next_page(self, after: str, limit: int) -> Page:
         token, _, offset = after.rpartition("@")
-        if not offset.isdigit():
+        if not (offset.isascii() and offset.isdigit()):
             raise BadRequest("continue key is not valid: it is not one that this server gave out")
         if token not in self._pages:
             raise Expired(
@@ -161,6 +162,24 @@ class EmbeddedCluster:
         timeout: float | None = None,  # noqa: ASYNC109 - a watch's own timeout is part of the protocol
     ) -> AsyncIterator[WatchEvent]:
         """See the port."""
+        async for batch in self.watch_batches(
+            kind, namespace, since=since, labels=labels, fields=fields, bookmarks=bookmarks, timeout=timeout
+        ):
+            for event in batch:
+                yield event
+
+    async def watch_batches(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        since: str = "",
+        labels: str = "",
+        fields: str = "",
+        bookmarks: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - a watch's own timeout is part of the protocol
+    ) -> AsyncGenerator[Events]:
+        """The same events, as many at a time as there are: without `since` the first batch is the present objects."""
         selection = Selection(kind, namespace, labels, fields)
         log = self._store.log(kind)
         deadline = None if timeout is None else Instant(self.clock.now() + seconds(timeout))
@@ -168,29 +187,32 @@ class EmbeddedCluster:
             position = log.after(_revision(since))
         else:
             position = log.end
-            for item in self._select(selection):
-                yield WatchEvent("ADDED", item.meta.resource_version, item)
+            yield [WatchEvent("ADDED", item.meta.resource_version, item) for item in self._select(selection)]
         told = self.clock.now()
         while deadline is None or self.clock.now() < deadline:
             changes = log.read(position, _BATCH)
             position += len(changes)
-            for change in changes:
-                event = _event(change, selection)
-                if event is not None:
-                    yield event
-            if bookmarks and self.clock.now() - told >= _BOOKMARK_EVERY:
+            events = [event for change in changes if (event := _event(change, selection)) is not None]
+            caught_up = position == log.end  # else a bookmark would pass by what is still to be told
+            if bookmarks and caught_up and self.clock.now() - told >= _BOOKMARK_EVERY:
                 told = self.clock.now()
-                yield WatchEvent("BOOKMARK", str(self._store.revision))
+                events.append(WatchEvent("BOOKMARK", str(self._store.revision)))
+            if events:
+                yield events
             if not changes:
                 await self._wait(kind, deadline, Instant(told + _BOOKMARK_EVERY) if bookmarks else None)
-        if bookmarks:
-            yield WatchEvent("BOOKMARK", str(self._store.revision))
+        if bookmarks and position == log.end:
+            yield [WatchEvent("BOOKMARK", str(self._store.revision))]
 
     async def _wait(self, kind: Kind, *until: Instant | None) -> None:
         """Until something of the kind changes, or the earliest of the given instants."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(kind, []).append(future)
-        await self._first_of(future, min((instant for instant in until if instant is not None), default=None))
+        waiting = self._waiting.setdefault(kind, [])
+        waiting.append(future)
+        try:
+            await self._first_of(future, min((instant for instant in until if instant is not None), default=None))
+        finally:
+            waiting.remove(future)
 
     async def _first_of(self, awaitable: Awaitable[Any], at: Instant | None) -> None:
         """Until the awaitable is done or the instant has come; neither is left behind."""
@@ -226,7 +248,7 @@ class EmbeddedCluster:
         strict: bool = False,
     ) -> Object:
         """See the port."""
-        self._tick()
+        self.tick()
         options = WriteOptions(dry_run=dry_run, field_manager=manager, validation="Strict" if strict else "Warn")
         return self._told(self._server.create(kind, namespace, _bytes(body), options))
 
@@ -242,7 +264,7 @@ class EmbeddedCluster:
         manager: str = "",
     ) -> Object:
         """See the port."""
-        self._tick()
+        self.tick()
         options = WriteOptions(dry_run=dry_run, field_manager=manager)
         return self._told(self._server.update(kind, namespace, name, _bytes(body), options, subresource=subresource))
 
@@ -260,8 +282,8 @@ class EmbeddedCluster:
         force: bool = False,
     ) -> Object:
         """See the port."""
-        self._tick()
-        options = WriteOptions(dry_run=dry_run, field_manager=manager, force=force)
+        self.tick()
+        options = WriteOptions(dry_run=dry_run, field_manager=manager, force=force or None)
         return self._told(
             self._server.patch(kind, namespace, name, type.value, _bytes(body), options, subresource=subresource)
         )
@@ -279,13 +301,13 @@ class EmbeddedCluster:
         dry_run: bool = False,
     ) -> Object:
         """See the port."""
-        self._tick()
+        self.tick()
         options = DeleteOptions(grace=grace, uid=uid, version=version, propagation=propagation, dry_run=dry_run)
         return self._server.delete(kind, namespace, name, options)
 
     async def bind(self, pod: str, node: str, namespace: str, *, uid: str = "") -> None:
         """See the port."""
-        self._tick()
+        self.tick()
         meta: dict[str, Any] = {"name": pod, **({"uid": uid} if uid else {})}
         subresources.bind(self._server, namespace, pod, {"metadata": meta, "target": {"kind": "Node", "name": node}})
 
@@ -293,12 +315,12 @@ class EmbeddedCluster:
         self, pod: str, namespace: str, *, grace: int | None = None, uid: str = "", dry_run: bool = False
     ) -> None:
         """See the port."""
-        self._tick()
+        self.tick()
         subresources.evict(self._server, namespace, pod, DeleteOptions(grace=grace, uid=uid, dry_run=dry_run))
 
     async def scale(self, kind: Kind, name: str, namespace: str, replicas: int) -> None:
         """See the port."""
-        self._tick()
+        self.tick()
         body = {"metadata": {"name": name}, "spec": {"replicas": replicas}}
         subresources.scale(self._server, kind, namespace, name, body)
 
@@ -310,7 +332,7 @@ def _page(items: tuple[Object, ...], revision: str, token: str, offset: int, lim
 
 
 def _revision(text: str) -> int:
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise BadRequest(f'resourceVersion: Invalid value: "{text}": a number that this server gave out')
     return int(text)
 

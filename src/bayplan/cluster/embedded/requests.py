@@ -8,10 +8,13 @@ from bayplan.cluster.embedded.admission.body import JSON
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.pipeline import invalid
 from bayplan.cluster.embedded.refusals import modified, options_refused
+from bayplan.cluster.kinds import Kind
 from bayplan.cluster.objects import Object
-from bayplan.model.errors import BadRequest, ServerError
+from bayplan.model.errors import BadRequest, NotFound, ServerError
 
 _MAX_VERSION = 1 << 64
+_MAX_VERSION_DIGITS = 20
+_WRITABLE = ("status", "resize", "finalize")
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +57,8 @@ def check_version(old: Object, doc: Doc, *, needed: bool) -> None:
     """
     meta = doc["metadata"]
     given = meta.get("resourceVersion", "")
-    if given and not (given.isascii() and given.isdigit() and int(given) < _MAX_VERSION):
+    digits = given.isascii() and given.isdigit() and len(given) <= _MAX_VERSION_DIGITS
+    if given and not (digits and int(given) < _MAX_VERSION):
         raise ServerError(f'strconv.ParseUint: parsing "{given}": invalid syntax')
     if not int(given or "0"):
         if needed:
@@ -64,6 +68,12 @@ def check_version(old: Object, doc: Doc, *, needed: bool) -> None:
         meta["resourceVersion"] = old.meta.resource_version
     elif int(given) != old.version:
         raise modified(old.kind, old.name)
+
+
+def check_subresource(kind: Kind, subresource: str) -> None:
+    """What a write goes to must be there, and take whole objects. Raises NotFound."""
+    if subresource and (subresource not in _WRITABLE or subresource not in kind.subresources):
+        raise NotFound("the server could not find the requested resource")
 
 
 def check_options(options: WriteOptions, kind: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from bayplan.cluster.kinds import EVENT, JOB, NAMESPACE, NODE, POD, REPLICA_SET, SECRET, Kind
+from bayplan.cluster.kinds import EVENT, JOB, NAMESPACE, NODE, POD, REPLICATION_CONTROLLER, SECRET, SERVICE, Kind
 from bayplan.cluster.objects import Object
 from bayplan.model.errors import BadRequest
 from bayplan.model.field_selectors import FieldSelector, parse_field_selector
@@ -12,6 +12,8 @@ from bayplan.model.pods import Pod
 from bayplan.model.policies import Event
 from bayplan.model.selector_text import parse_selector
 from bayplan.model.selectors import SelectorError
+
+Reader = Callable[[Object], dict[str, str]]
 
 
 def _pod(item: Object) -> dict[str, str]:
@@ -21,6 +23,7 @@ def _pod(item: Object) -> dict[str, str]:
         "spec.restartPolicy": pod.spec.restart_policy,
         "spec.schedulerName": pod.spec.scheduler_name,
         "spec.serviceAccountName": pod.spec.service_account_name,
+        "spec.hostNetwork": str(pod.spec.host_network).lower(),
         "status.phase": pod.status.phase,
         "status.podIP": pod.status.pod_ip,
         "status.nominatedNodeName": pod.status.nominated_node_name,
@@ -45,30 +48,42 @@ def _event(item: Object) -> dict[str, str]:
     }
 
 
-def _section(path: str) -> Callable[[Object], dict[str, str]]:
-    """One field of a section, read from its document: for kinds that are selected by it seldom."""
-    section, *steps = path.split(".")
+def _section(**fields: tuple[str, object]) -> Reader:
+    """Fields of sections, each with its path and Go's zero: for kinds that are selected by them seldom."""
 
     def read(item: Object) -> dict[str, str]:
-        value = item.sections[section].plain() if section in item.sections else ""
-        for step in steps:
-            value = value.get(step, "")
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        return {path: text}
+        values = {}
+        for name, (path, zero) in fields.items():
+            section, *steps = path.split(".")
+            value = item.sections[section].plain() if section in item.sections else zero
+            for step in steps:
+                value = value.get(step, zero) if isinstance(value, dict) else value
+            values[name.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
+        return values
 
     return read
 
 
-_FIELDS: Mapping[Kind, tuple[Callable[[Object], dict[str, str]], frozenset[str]]] = {
-    POD: (_pod, frozenset(_pod(Object.from_raw(POD, b"{}")))),
-    EVENT: (_event, frozenset(_event(Object.from_raw(EVENT, b"{}")))),
-    NODE: (_section("spec.unschedulable"), frozenset(("spec.unschedulable",))),
-    NAMESPACE: (_section("status.phase"), frozenset(("status.phase",))),
-    SECRET: (_section("type"), frozenset(("type",))),
-    JOB: (_section("status.successful"), frozenset(("status.successful",))),
-    REPLICA_SET: (_section("status.replicas"), frozenset(("status.replicas",))),
+_READERS: Mapping[Kind, Reader] = {
+    POD: _pod,
+    EVENT: _event,
+    NODE: _section(spec_unschedulable=("spec.unschedulable", False)),
+    NAMESPACE: _section(status_phase=("status.phase", "")),
+    SECRET: _section(type=("type", "")),
+    SERVICE: _section(spec_type=("spec.type", ""), spec_clusterIP=("spec.clusterIP", "")),
+    JOB: _section(status_successful=("status.succeeded", 0)),
+    REPLICATION_CONTROLLER: _section(status_replicas=("status.replicas", 0)),
 }
+_FIELDS = {kind: (read, frozenset(read(Object.from_raw(kind, b"{}")))) for kind, read in _READERS.items()}
 _COMMON = frozenset(("metadata.name", "metadata.namespace"))
+
+
+def _unsupported(kind: Kind, field: str) -> str:
+    if kind is JOB:
+        return f'field label "{field}" not supported for Job'
+    if kind in _FIELDS:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 class Selection:
@@ -82,15 +97,12 @@ class Selection:
             self._labels = parse_selector(labels) if labels else None
             self._fields: FieldSelector | None = parse_field_selector(fields) if fields else None
         except SelectorError as error:
-            raise BadRequest(f"unable to parse requirement: {error}") from error
+            raise BadRequest(str(error)) from error
         reader, known = _FIELDS.get(kind, (None, frozenset()))
         self._reader = reader
         for term in self._fields.terms if self._fields else ():
             if term.field not in known and term.field not in _COMMON:
-                raise BadRequest(
-                    f'Unable to find "{kind.plural}" that match label selector "{labels}", field selector "{fields}": '
-                    f"field label not supported: {term.field}"
-                )
+                raise BadRequest(_unsupported(kind, term.field))
 
     @property
     def everything(self) -> bool:

@@ -45,7 +45,15 @@ from bayplan.cluster.embedded.refusals import (
     uid_changed,
     uid_precondition,
 )
-from bayplan.cluster.embedded.requests import PLAIN, Answer, WriteOptions, check_name, check_options, check_version
+from bayplan.cluster.embedded.requests import (
+    PLAIN,
+    Answer,
+    WriteOptions,
+    check_name,
+    check_options,
+    check_subresource,
+    check_version,
+)
 from bayplan.cluster.embedded.schema.table import TABLE
 from bayplan.cluster.embedded.state import StoreState, Transaction
 from bayplan.cluster.embedded.store import Store
@@ -162,6 +170,7 @@ class Server:
 
         Without a resourceVersion the present version is replaced, whichever it is; some kinds refuse that.
         """
+        check_subresource(kind, subresource)
         check_options(options, "UpdateOptions")
         doc, warnings = self._read(kind, body, options)
         match_namespace(doc, kind, namespace)
@@ -233,8 +242,9 @@ class Server:
         state.commit()
         if old is not None and deletion.finished(meta):
             last = Object(kind, meta, sections, old.version)
-            self.store.remove(kind, meta.namespace, meta.name, last)
-            return last
+            if not deletion.terminating(last):
+                self.store.remove(kind, meta.namespace, meta.name, last)
+                return last
         return self.store.put(kind, meta, sections)
 
     # --- writing as the cluster's own parts do: trusted, so unchecked
@@ -285,6 +295,7 @@ class Server:
         subresource: str = "",
     ) -> Answer:
         """Change an object by a patch. Raises NotFound, Conflict, Invalid, BadRequest, UnsupportedMediaType."""
+        check_subresource(kind, subresource)
         type_ = patch_type(type_)
         check_patch_options(type_, options.field_manager, options.force)
         check_options(options, "PatchOptions")

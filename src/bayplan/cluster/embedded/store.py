@@ -13,11 +13,13 @@ from enum import Enum
 
 import msgspec
 
-from bayplan.cluster.kinds import POD, Kind
+from bayplan.cluster.kinds import CONTROLLER_REVISION, POD, REPLICA_SET, Kind
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.errors import Expired
 from bayplan.model.meta import ObjectMeta
 from bayplan.model.pods import Pod
+
+_ADOPTABLE = frozenset((POD, REPLICA_SET, CONTROLLER_REVISION))
 
 Key = tuple[str, str]
 """Namespace ('' for cluster-scoped kinds) and name."""
@@ -129,6 +131,7 @@ class Store:
         self._shelves: dict[Kind, _Shelf] = {}
         self._by_owner: dict[str, dict[tuple[Kind, Key], Object]] = {}
         self._by_node: dict[str, dict[Key, Object]] = {}
+        self._orphans: dict[tuple[Kind, str], dict[str, Object]] = {}
 
     def _shelf(self, kind: Kind) -> _Shelf:
         shelf = self._shelves.get(kind)
@@ -163,6 +166,10 @@ class Store:
         if not owned:
             return []
         return [one for one in owned.values() if kind is None or one.kind is kind]
+
+    def orphans(self, kind: Kind, namespace: str) -> list[Object]:
+        """The objects of an adoptable kind that nobody controls, in one namespace."""
+        return [*self._orphans.get((kind, namespace), {}).values()]
 
     def pods_on(self, node: str) -> list[Object]:
         """The pods bound to a node, in the order in which they were bound."""
@@ -231,13 +238,23 @@ class Store:
             self._drop_owners(old)
         for owner in new.meta.owner_references:
             self._by_owner.setdefault(owner.uid, {})[key] = new
+        if new.kind in _ADOPTABLE:
+            self._index_orphan(new)
         if new.kind is POD:
             node = new.view(Pod).spec.node_name
             if node:
                 self._by_node.setdefault(node, {})[new.key] = new
 
+    def _index_orphan(self, new: Object) -> None:
+        place = (new.kind, new.namespace)
+        if new.meta.controller is None:
+            self._orphans.setdefault(place, {})[new.name] = new
+        elif place in self._orphans:
+            self._orphans[place].pop(new.name, None)
+
     def _unindex(self, old: Object) -> None:
         self._drop_owners(old)
+        self._orphans.get((old.kind, old.namespace), {}).pop(old.name, None)
         if old.kind is POD:
             on_node = self._by_node.get(old.view(Pod).spec.node_name)
             if on_node is not None:

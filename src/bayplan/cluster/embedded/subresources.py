@@ -10,14 +10,15 @@ import msgspec
 from bayplan.cluster.embedded.admission.eviction import decide, disruption_target
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.pipeline import invalid
+from bayplan.cluster.embedded.admission.plugins.topology_labels import topology_labels
 from bayplan.cluster.embedded.deletion import BY_DEFAULT, DeleteOptions
 from bayplan.cluster.embedded.refusals import uid_changed, uid_precondition
 from bayplan.cluster.embedded.requests import PLAIN, Answer, WriteOptions, check_name
 from bayplan.cluster.embedded.server import Server
-from bayplan.cluster.kinds import POD, POD_DISRUPTION_BUDGET, Kind
+from bayplan.cluster.kinds import NODE, POD, POD_DISRUPTION_BUDGET, REPLICATION_CONTROLLER, Kind
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.clock import rfc3339
-from bayplan.model.errors import Conflict, Details, ServerError
+from bayplan.model.errors import Conflict, Details, NotFound, ServerError
 from bayplan.model.meta import LabelSelector
 from bayplan.model.objects import from_builtins
 from bayplan.model.pods import Pod, PodSpec
@@ -58,10 +59,12 @@ def bind(server: Server, namespace: str, name: str, binding: Doc, options: Write
         "spec": _bound_spec(item.sections["spec"], target["name"]),
         "status": _scheduled(item.sections["status"], server),
     }
+    host = server.store.get(NODE, "", target["name"])
+    copied = topology_labels(host.meta.labels) if host is not None and target.get("kind") else {}
     changed = msgspec.structs.replace(
         item.meta,
         annotations={**item.meta.annotations, **meta.get("annotations", {})},
-        labels={**item.meta.labels, **meta.get("labels", {})},
+        labels={**item.meta.labels, **meta.get("labels", {}), **copied},
     )
     if options.dry_run:
         return Object(POD, changed, sections, item.version)
@@ -85,9 +88,21 @@ def _scheduled(section: Section, server: Server) -> Section:
     status.pop("nominatedNodeName", None)
     now = rfc3339(server.now())
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    others = [each for each in status.get("conditions", ()) if each["type"] != "PodScheduled"]
-    status["conditions"] = [*others, condition]
-    return Section(msgspec.json.encode(status))
+    return Section(msgspec.json.encode(_with_condition(status, condition)))
+
+
+def _with_condition(status: Doc, condition: Doc) -> Doc:
+    """The status with a condition, at its place if it was there; its time stays when its status does."""
+    conditions = [*status.get("conditions", ())]
+    for at, known in enumerate(conditions):
+        if known["type"] == condition["type"]:
+            if known["status"] == condition["status"]:
+                condition = {**condition, "lastTransitionTime": known.get("lastTransitionTime")}
+            conditions[at] = condition
+            break
+    else:
+        conditions.append(condition)
+    return {**status, "conditions": conditions}
 
 
 def evict(server: Server, namespace: str, name: str, options: DeleteOptions = BY_DEFAULT) -> None:
@@ -110,15 +125,16 @@ def evict(server: Server, namespace: str, name: str, options: DeleteOptions = BY
 
 def _tell_disruption(server: Server, item: Object) -> None:
     status: Doc = item.sections["status"].plain()
-    others = [each for each in status.get("conditions", ()) if each["type"] != "DisruptionTarget"]
-    server.write_status(item, {**status, "conditions": [*others, disruption_target(server.timestamp())]})
+    server.write_status(item, _with_condition(status, disruption_target(server.timestamp())))
 
 
 def _selects(budget: Object, labels: dict[str, str]) -> bool:
     return from_label_selector(budget.view(PodDisruptionBudget).spec.selector).matches(labels)
 
 
-def _selector(spec: Doc) -> Selector:
+def _selector(kind: Kind, spec: Doc) -> Selector:
+    if kind is REPLICATION_CONTROLLER:  # older than label selectors: a plain map
+        return from_label_selector(LabelSelector(match_labels=spec.get("selector", {})))
     return from_label_selector(from_builtins(spec["selector"], LabelSelector))
 
 
@@ -133,7 +149,7 @@ def scale_of(item: Object) -> Doc:
         "creationTimestamp": item.meta.creation_timestamp,
     }
     replicas = spec.get("replicas", 0)
-    now = {"replicas": status.get("replicas", 0), "selector": str(_selector(spec))}
+    now = {"replicas": status.get("replicas", 0), "selector": str(_selector(item.kind, spec))}
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -147,6 +163,8 @@ def scale(
     server: Server, kind: Kind, namespace: str, name: str, body: Doc, options: WriteOptions = PLAIN
 ) -> tuple[Doc, Answer]:
     """Set an object's replicas through its Scale. Raises NotFound, Conflict, Invalid, BadRequest."""
+    if "scale" not in kind.subresources:
+        raise NotFound("the server could not find the requested resource")
     item = server.get(kind, namespace, name)
     check_name(body, name)
     replicas = body.get("spec", {}).get("replicas", 0)

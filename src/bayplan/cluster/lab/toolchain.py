@@ -63,9 +63,7 @@ class Toolchain:
 
     def __init__(self, version: str = DEFAULT_VERSION, *, environment: Mapping[str, str] = os.environ) -> None:
         if version not in versions():
-            raise LabUnavailableError(
-                f"no lab for Kubernetes {version}", hint=f"the lab knows {', '.join(versions())}"
-            )
+            raise LabUnavailableError(f"no lab for Kubernetes {version}", hint=f"the lab knows {', '.join(versions())}")
         self.version = version
         self._environment = environment
         self._module = importlib.resources.files(__package__) / "modules" / f"v{version}"

@@ -106,6 +106,7 @@ def admit_update(strategy: Strategy, request: Request, plugins: Sequence[Plugin]
         "": (strategy.prepare_update, strategy.validate_update),
         "status": (strategy.prepare_status, strategy.validate_status),
         "resize": (strategy.prepare_resize, strategy.validate_resize),
+        "finalize": (strategy.prepare_finalize, strategy.validate_finalize),
     }[request.subresource]
     errors = Errors()
     prepare(doc, old)

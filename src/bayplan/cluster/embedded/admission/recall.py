@@ -4,8 +4,8 @@ Defaulting and validating a spec is a pure function of its bytes and of a few ra
 kept: the spec as stored and the status it starts with. The next pod with the same bytes in the same namespace needs
 only its metadata checked, and shares the stored bytes. That is what makes stamping from a template cheap.
 
-Not remembered, because the outcome depends on more: specs that read the pod's own metadata, namespaces with quotas or
-limit ranges, and anything that led to a warning.
+Not remembered, because the outcome depends on more: specs that read the pod's own metadata or a node's, annotations
+that admission reads, namespaces with quotas or limit ranges, and anything that led to a warning.
 """
 
 from __future__ import annotations
@@ -23,8 +23,16 @@ _MOST = 4096
 _MOST_BYTES = 64 * 1024
 """A larger spec is not worth remembering."""
 _WATCHED = frozenset((NAMESPACE, LIMIT_RANGE, RESOURCE_QUOTA, PRIORITY_CLASS, RUNTIME_CLASS))
-_READS_METADATA = (b'"matchLabelKeys"', b'"mismatchLabelKeys"', b'"schedulingGates"', b'"ephemeral"')
-_SPEAKS_OF_SPEC = ("apparmor", "seccomp")
+_SPECIAL_FIELDS = (b'"matchLabelKeys"', b'"mismatchLabelKeys"', b'"schedulingGates"', b'"ephemeral"', b'"nodeName"')
+_SPECIAL_ANNOTATIONS = (
+    "apparmor",
+    "seccomp",
+    "sysctls",
+    "config.mirror",
+    "critical-pod",
+    "init-container",
+    "pod-deletion-cost",
+)
 
 Sections = dict[str, Section]
 
@@ -51,7 +59,7 @@ class Recall:
         if (
             warnings
             or len(spec) > _MOST_BYTES
-            or any(word in spec for word in _READS_METADATA)
+            or any(word in sections["spec"].raw for word in _SPECIAL_FIELDS)  # as stored: no escapes to hide behind
             or not _plain(meta)
             or self._store.count(RESOURCE_QUOTA, namespace)
             or self._store.count(LIMIT_RANGE, namespace)
@@ -67,4 +75,4 @@ def _plain(meta: Doc) -> bool:
     name = meta.get("name") or meta.get("generateName", "")
     if "." in name or len(name) > 57:
         return False
-    return not any(word in key for key in meta.get("annotations", ()) for word in _SPEAKS_OF_SPEC)
+    return not any(word in key for key in meta.get("annotations", ()) for word in _SPECIAL_ANNOTATIONS)

@@ -56,6 +56,9 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     prepare_resize: Change = nothing
     """(new, old), for an update of a pod's /resize."""
     validate_resize: ChangeRule = nothing
+    prepare_finalize: Change = nothing
+    """(new, old), for an update of a namespace's /finalize."""
+    validate_finalize: ChangeRule = nothing
     warn: Warn = no_warnings
     """Warnings for (new, old or None)."""
     create_on_update: bool = False

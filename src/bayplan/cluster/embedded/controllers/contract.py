@@ -36,6 +36,10 @@ class View(Protocol):
         """The objects that name an owner, in the order in which they came."""
         ...
 
+    def orphans(self, kind: Kind, namespace: str) -> Sequence[Object]:
+        """The pods, ReplicaSets or ControllerRevisions of a namespace that nobody controls."""
+        ...
+
     def pods_on(self, node: str) -> Sequence[Object]:
         """The pods bound to a node."""
         ...
@@ -57,6 +61,8 @@ class Create(Write, frozen=True):
     sections: dict[str, Section]
     then: Emit | None = None
     refused: Emit | None = None
+    instead: Callable[[str], Sequence[Write]] | None = None
+    """What else is to be written when it is refused, given the refusal's message."""
 
 
 class Delete(Write, frozen=True):
@@ -76,10 +82,11 @@ class SetStatus(Write, frozen=True):
 
 
 class Patch(Write, frozen=True):
-    """Merge-patch an object's metadata or spec."""
+    """Merge-patch an object's metadata or spec, or a subresource of it."""
 
     item: Object
     patch: dict[str, Any]
+    subresource: str = ""
 
 
 class Bind(Write, frozen=True):

@@ -80,8 +80,7 @@ def max_surge(wanted: DaemonSet, nodes: int) -> int:
 
 
 def _max_unavailable(wanted: DaemonSet, nodes: int) -> int:
-    count = resolved(wanted.spec.update_strategy.rolling_update.max_unavailable, nodes, up=True)
-    return count or (0 if max_surge(wanted, nodes) else 1)
+    return resolved(wanted.spec.update_strategy.rolling_update.max_unavailable, nodes, up=True) or 1
 
 
 def placed(wanted: DaemonSet, sites: Mapping[str, Site], pods: ByNode, template: Template, now: Instant) -> Plan:

@@ -170,9 +170,10 @@ class _Look:
         return [Delete(self.items[one.metadata.name]) for one in surplus(self.wanted, self.parts.old)]
 
     def _revised(self, revision: str) -> list[Write]:
+        """The turn, told on the Deployment as well; by way of its status, since any other change makes a generation."""
         if self.wanted.metadata.annotations.get(REVISION) == revision:
             return []
-        return [Patch(self.item, {"metadata": {"annotations": {REVISION: revision}}})]
+        return [Patch(self.item, {"metadata": {"annotations": {REVISION: revision}}}, "status")]
 
     def _settled(self, writes: Sequence[Write], status: DeploymentStatus, again: Instant | None = None) -> Outcome:
         """The step's writes, then the revision of the new ReplicaSet, then the status."""

@@ -1,7 +1,7 @@
 """Jobs: pods that run to their end, so many at a time, so often.
 
-One look: count what ended, decide whether the Job is at its end, keep the right number of pods running, tell the status.
-The parts stand in the modules `job_*`; here is their order. Source of truth: pkg/controller/job.
+One look: count what ended, decide whether the Job is at its end, keep the right number of pods running, tell the
+status. The parts stand in the modules `job_*`; here is their order. Source of truth: pkg/controller/job.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How long a Job waits before it replaces a failed pod: 10 s, doubled with each failure since the last success, 10 min at most.
+"""How long a Job waits before it replaces a failed pod.
 
-Upstream keeps the count in memory; here it is read off the finished pods, which stay until someone deletes them.
-Source of truth: pkg/controller/job/backoff_utils.go.
+10 s, doubled with each failure since the last success, 10 minutes at most. Upstream keeps the count in memory; here it
+is read off the finished pods, which stay until someone deletes them. Source: pkg/controller/job/backoff_utils.go.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Counting the ends of a Job's pods, each exactly once.
 
-Three steps, each safe to be the last: the status names the pods that ended (`uncountedTerminatedPods`), their finalizers
-go, the counts rise by the pods that are named and have no finalizer any more. Indexed successes need no names: their
-index says whether they were counted. Source of truth: trackJobStatusAndRemoveFinalizers.
+Three steps, each safe to be the last: the status names the pods that ended (`uncountedTerminatedPods`), their
+finalizers go, the counts rise by the pods that are named and have no finalizer any more. Indexed successes need no
+names: their index says whether they were counted. Source of truth: trackJobStatusAndRemoveFinalizers.
 """
 
 from __future__ import annotations

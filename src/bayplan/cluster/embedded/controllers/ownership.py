@@ -115,8 +115,8 @@ class Adoption:
         if change.type is not ChangeType.ADDED:
             return
         owner, selector = change.new, selector_of(change.new)
-        for item in view.objects(self._kind, owner.namespace):
-            if item.meta.controller is None and belongs(owner, selector, item):
+        for item in view.orphans(self._kind, owner.namespace):
+            if belongs(owner, selector, item):
                 yield item.key
 
     def reconcile(self, key: Key, view: View, now: Instant) -> Outcome:  # noqa: ARG002 - the contract's signature

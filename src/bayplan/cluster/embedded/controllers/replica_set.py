@@ -1,7 +1,8 @@
 """ReplicaSets: as many like pods as asked for.
 
-Source of truth: pkg/controller/replicaset. Pods are made and deleted at most 500 at a look; their appearing brings the
-next look. A refused pod ends the look: the world waits longer each time before the next.
+Source of truth: pkg/controller/replicaset. Pods are made and deleted some at a look; their appearing brings the next
+look. Upstream takes 500 at a time; a look costs as much as there are pods, so here it is at least as many as there are
+already. A refused pod ends the look: the world waits longer each time before the next.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _sync(item: Object, view: View, now: Instant) -> Outcome:
     if status != wanted.status:
         writes.append(SetStatus(item, status_body(status, "replicas")))
     if wanted.metadata.deletion_timestamp is None:
-        writes += _managed(item, wanted, active, view, now)
+        writes += _managed(item, wanted, active, status, view, now)
     again = None
     if status.ready_replicas != status.available_replicas:
         again = next_available((one.view(Pod) for one in active), wanted.spec.min_ready_seconds, now)
@@ -96,13 +97,20 @@ def failed(status: ReplicaSetStatus, reason: str, error: str, now: Instant) -> R
     return msgspec.structs.replace(status, conditions=with_condition(status.conditions, failure))
 
 
-def _managed(item: Object, wanted: ReplicaSet, active: Sequence[Object], view: View, now: Instant) -> Sequence[Write]:
-    missing = wanted.spec.replicas - len(active)
+def _managed(
+    item: Object, wanted: ReplicaSet, active: Sequence[Object], status: ReplicaSetStatus, view: View, now: Instant
+) -> Sequence[Write]:
+    missing, burst = wanted.spec.replicas - len(active), max(BURST, len(active))
     if missing > 0 and not is_ending(view, item.namespace):
         meta, spec = pod_meta(wanted.spec.template, item), spec_section(wanted.spec.template)
-        return [create_pod(item, meta, spec, ReplicaSetController.name)] * min(missing, BURST)
+        create = create_pod(item, meta, spec, ReplicaSetController.name)
+
+        def tell(error: str) -> Sequence[Write]:
+            return [SetStatus(item, status_body(failed(status, "FailedCreate", error, now), "replicas"))]
+
+        return [msgspec.structs.replace(create, instead=tell)] * min(missing, burst)
     if missing < 0:
-        going = doomed(active, _company(item, view), min(-missing, BURST), now)
+        going = doomed(active, _company(item, view), min(-missing, burst), now)
         return [delete_pod(item, one, ReplicaSetController.name) for one in going]
     return ()
 

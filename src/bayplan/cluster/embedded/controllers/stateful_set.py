@@ -43,7 +43,6 @@ from bayplan.model.pods import Pod
 from bayplan.model.workloads import StatefulSet, StatefulSetStatus
 
 _HASH_LABEL = "controller.kubernetes.io/hash"
-_BURST = 500
 
 
 def _waits_for(change: Change, view: View) -> Iterable[Key]:

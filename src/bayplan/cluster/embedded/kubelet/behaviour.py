@@ -9,6 +9,7 @@ do not move in step and the same pod always moves the same way. docs/behaviour.m
 
 from __future__ import annotations
 
+import functools
 import re
 import zlib
 from collections.abc import Callable, Mapping
@@ -40,6 +41,9 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
     log_every: int = _MINUTE
     jitter: float = 0.2
     """How much the spans above differ from pod to pod, in both directions."""
+
+
+USUAL = Defaults()
 
 
 class Failing(NamedTuple):
@@ -173,12 +177,14 @@ class Manners(NamedTuple):
 def manners(pod: Pod, defaults: Defaults) -> Manners:
     """How the containers of a pod behave."""
     given, problems = _read(pod)
-    own = _defaults_of(pod, defaults)
+    own = _defaults_of(pod.metadata.uid, defaults)
     job = pod.metadata.controller
     ends = job is not None and job.kind == "Job"
     wide, everywhere = given.get("", {}), {}
     if wide:
-        everywhere = {each.field: wide[each.field] for each in READERS.values() if each.everywhere and each.field in wide}
+        everywhere = {
+            each.field: wide[each.field] for each in READERS.values() if each.everywhere and each.field in wide
+        }
     found = {}
     for container in pod.spec.init_containers:
         settings = {**everywhere, **given.get(container.name, {})}
@@ -227,9 +233,10 @@ def _names(pod: Pod) -> list[str]:
 _VARYING = ("pull", "start", "shutdown", "init", "run")
 
 
-def _defaults_of(pod: Pod, defaults: Defaults) -> dict[str, int]:
-    """The defaults as this pod has them."""
-    own = {field: varied(getattr(defaults, field), defaults.jitter, pod.metadata.uid, field) for field in _VARYING}
+@functools.lru_cache(maxsize=16_384)
+def _defaults_of(uid: str, defaults: Defaults) -> Mapping[str, int]:
+    """The defaults as the pod of that uid has them."""
+    own = {field: varied(getattr(defaults, field), defaults.jitter, uid, field) for field in _VARYING}
     own["log_every"] = defaults.log_every
     return own
 
@@ -242,5 +249,3 @@ def varied(value: int, jitter: float, *what: str) -> int:
 def chance(*what: str) -> float:
     """A number from 0 up to 1 that looks like chance and is the same for the same words."""
     return zlib.crc32("\0".join(what).encode()) / 2**32
-
-

@@ -83,10 +83,7 @@ def read_curve(text: str) -> Curve:
 
 
 def _level(text: str) -> Level:
-    if text.endswith("%"):
-        level = Level(share=float(text[:-1]) / 100)
-    else:
-        level = Level(nanos=parse(text).nanos)
+    level = Level(share=float(text[:-1]) / 100) if text.endswith("%") else Level(nanos=parse(text).nanos)
     if not math.isfinite(level.share) or level.share < 0 or level.nanos < 0:
         raise ValueError(f"{text!r} is no level, such as 60%, 250m, 2Gi")
     return level

@@ -137,24 +137,19 @@ def decode(type_name: str, body: bytes) -> tuple[dict[str, Any], list[str]]:
     """The clean document and the unknown and repeated fields. Raises DecodeError, MalformedBodyError."""
     try:
         value = _decoder(type_name).decode(body)
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return decode_tree(type_name, read_json(body))
-    if _may_repeat_keys(body, value):
+    if _may_repeat_keys(body):
         return decode_tree(type_name, read_json(body))
     return msgspec.to_builtins(value, enc_hook=str), []
 
 
-def _may_repeat_keys(body: bytes, value: object) -> bool:
+def _may_repeat_keys(body: bytes) -> bool:
     """Whether a key may stand twice in the body: msgspec keeps the last and says nothing.
 
     Without \\u escapes every quote of the body is a quote of what is read, so equal counts leave no room for a repeat.
     """
-    if b"\\u" in body:
-        return True
-    quotes = body.count(b'"')
-    return quotes != _ENCODER.encode(value).count(b'"') and quotes != _ENCODER.encode(msgspec.json.decode(body)).count(
-        b'"'
-    )
+    return b"\\u" in body or body.count(b'"') != _ENCODER.encode(msgspec.json.decode(body)).count(b'"')
 
 
 def decode_tree(type_name: str, tree: Any) -> tuple[dict[str, Any], list[str]]:

@@ -7,6 +7,7 @@ written 1, 1.0 or 1e0.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn
 
 from bayplan.cluster.embedded.schema.json_faults import json_fault
@@ -32,16 +33,34 @@ def _not_json(constant: str) -> NoReturn:
     raise MalformedBodyError(f"invalid character '{constant[0]}' looking for beginning of value")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=Number, parse_float=Number, parse_constant=_not_json)
+def _number(text: str) -> Number:
+    if len(text) > _LONGEST_NUMBER:
+        raise MalformedBodyError(f"json: cannot unmarshal number {text} into Go value")
+    return Number(text)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_number, parse_float=_number, parse_constant=_not_json)
+_LONGEST_NUMBER = 400  # digits: no float is longer, and beyond 4,300 Python itself refuses
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w\w(?:\\u[dD][c-fC-F]\w\w)?|u[dD][c-fC-F]\w\w|.)", re.DOTALL)
+
+
+def _paired(escape: re.Match[str]) -> str:
+    """Half of a surrogate pair is no character: Go puts U+FFFD in its place."""
+    text = escape[0]
+    return r"\ufffd" if len(text) == len(r"\ud800") else text
 
 
 def read_json(body: bytes) -> Any:
     """The body as a tree of Pairs, lists, str, Number, bool and None. Raises MalformedBodyError."""
     text = body.decode("utf-8", errors="replace")
+    if "\\ud" in text or "\\uD" in text:
+        text = _ESCAPE.sub(_paired, text)
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise MalformedBodyError(json_fault(text) or str(error)) from None
+    except RecursionError:
+        raise MalformedBodyError("exceeded max depth") from None
 
 
 def plain(tree: Any) -> Any:

@@ -22,6 +22,7 @@ from bayplan.cluster.embedded.schema.table import TABLE, Field, fields_of
 from bayplan.model.quantity import QuantityError
 
 _RANGE = {"int32": 1 << 31, "int64": 1 << 63}
+_LONGEST = len(str(-(1 << 63)))
 _TIMES = {"Time": time_text, "MicroTime": micro_time_text}
 _ABSENT = object()
 
@@ -130,7 +131,8 @@ class Walk:
         if not isinstance(value, Number):
             return self._mismatch(value, path)
         limit = _RANGE[type_name]
-        if not value.lstrip("-").isdigit() or not -limit <= int(value) < limit:
+        whole = value.lstrip("-").isdigit() and len(value) <= _LONGEST
+        if not whole or not -limit <= int(value) < limit:
             if self.wrong is None:
                 self.wrong = f"json: cannot unmarshal number {value} into Go struct field {path}"
             return _ABSENT

@@ -65,6 +65,10 @@ def _validate_status(new: Doc, _old: Doc, errors: Errors) -> None:
         errors.invalid("status.Phase", phase, f"may only be '{right}' if `deletionTimestamp` {when}")
 
 
+def _prepare_finalize(new: Doc, old: Doc) -> None:
+    new["status"] = old["status"]
+
+
 def validate_finalize(new: Doc, _old: Doc, errors: Errors) -> None:
     """A change through /finalize, the one way to take the finalizers away."""
     for i, name in enumerate(new["spec"].get("finalizers", ())):
@@ -81,4 +85,6 @@ STRATEGY = Strategy(
     validate_update=_validate_update,
     prepare_status=keep_spec,
     validate_status=_validate_status,
+    prepare_finalize=_prepare_finalize,
+    validate_finalize=validate_finalize,
 )

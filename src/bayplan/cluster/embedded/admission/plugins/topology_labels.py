@@ -6,11 +6,18 @@ binding step copies to the pod.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bayplan.cluster.embedded.admission.plugin import Request, State
 from bayplan.cluster.embedded.admission.plugins.base import Rule
 from bayplan.cluster.kinds import NODE, POD
 
 _COPIED = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+def topology_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Those of a node's labels that its pods get too."""
+    return {key: labels[key] for key in _COPIED if key in labels}
 
 
 class PodTopologyLabels(Rule):
@@ -29,6 +36,6 @@ class PodTopologyLabels(Rule):
             name = request.doc["spec"].get("nodeName", "")
         node = state.get(NODE, "", name) if name else None
         theirs = node["metadata"].get("labels", {}) if node else {}
-        copied = {key: theirs[key] for key in _COPIED if key in theirs}
+        copied = topology_labels(theirs)
         if copied:
             request.doc["metadata"].setdefault("labels", {}).update(copied)

@@ -1,0 +1,185 @@
+"""`bayplan up`: a cluster with load on this machine, and the picture of it.
+
+Virtual time first (all of it with `--virtual`, the warm-up otherwise), then real time at some speed. Whatever ends it,
+the end is the same: a summary, or with -o the state of the whole cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from bayplan.cli.invocation import Invocation, output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bayplan.model.clock import Instant
+    from bayplan.service.durations import Duration
+    from bayplan.service.lifecycle import Service
+    from bayplan.service.settings import Settings
+    from bayplan.simulate.scenario import Scenario
+    from bayplan.simulate.stage import Stage
+
+_FOR_EVER = 10 * 365 * 86_400 * 1_000_000
+
+
+def _span(_: click.Context, __: click.Parameter, value: str | None) -> Duration | None:
+    from bayplan.service.durations import Duration
+
+    if value is None:
+        return None
+    try:
+        span = Duration.parse(value)
+    except ValueError as fault:
+        raise click.BadParameter(str(fault)) from fault
+    if not span.micros:
+        raise click.BadParameter(f'expected some time; got "{value}"')
+    return span
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """What the command line asks for."""
+
+    seed: int
+    speed: float
+    lasts: Any
+    virtual: Any
+    output: str | None
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(1, 5000), metavar="N", help="Number of nodes; the load grows with it.")
+@click.option("--scenario", "file", type=click.Path(path_type=Path), metavar="FILE", help="Another load: docs/up.md.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same load.")
+@click.option("--speed", type=click.FloatRange(0.01, 3600), default=60, show_default=True, help="1 is true real time.")
+@click.option("--for", "lasts", callback=_span, metavar="SPAN", help="End after that time of yours, such as 30s.")
+@click.option(
+    "--virtual", callback=_span, metavar="SPAN", help="Run that time of the cluster at once: 24h."
+)
+@output_option("json", "yaml")
+@click.pass_obj
+def up(
+    invocation: Invocation,
+    nodes: int | None,
+    file: Path | None,
+    seed: int,
+    speed: float,
+    lasts: Duration | None,
+    virtual: Duration | None,
+    output: str | None,
+) -> int:
+    """Run a cluster with load on this machine, on nothing but Python, and show it.
+
+    Teams train, serve, explore and fail on a dozen nodes of eight GPUs. Ctrl-C ends it with a summary.
+
+    \b
+    bayplan up                                   watch it, a minute a second
+    bayplan up --for 30s                         half a minute of it, then the summary
+    bayplan up --virtual 24h --seed 7 -o json    a whole day at once; then everything in the cluster
+    """
+    if lasts is not None and virtual is not None:
+        raise click.UsageError("--for is about your time and --virtual about the cluster's: expected one of them")
+    from bayplan.service.lifecycle import run
+    from bayplan.simulate.scenario import scaled
+    from bayplan.simulate.scenario_file import read_scenario, shipped
+
+    settings = _quiet(invocation)
+    scenario = shipped() if file is None else read_scenario(file)
+    if nodes is not None:
+        scenario = scaled(scenario, nodes)
+    wish = _Wish(seed, speed, lasts, virtual, output)
+
+    async def main(service: Service) -> None:
+        await (_virtually if virtual is not None else _live)(service, scenario, wish)
+
+    return run("up", settings, main, endpoint=False)
+
+
+def _quiet(invocation: Invocation) -> Settings:
+    """Starting and stopping is no news here; whoever asks for levels gets them."""
+    from bayplan.service.levels import WARNING, Levels
+
+    resolved = invocation.settings()
+    settings = resolved.settings
+    if resolved.origins["log.levels"] == "default":
+        log = msgspec.structs.replace(settings.log, levels=Levels(WARNING))
+        settings = msgspec.structs.replace(settings, log=log)
+    return settings
+
+
+async def _virtually(service: Service, scenario: Scenario, wish: _Wish) -> None:
+    from bayplan.model.clock import Instant, VirtualClock
+    from bayplan.simulate.stage import Stage
+
+    start = VirtualClock().now()
+    stage = Stage(scenario, seed=wish.seed, start=start)
+    with _progress("simulating", start, wish.virtual.micros) as reached:
+        end = Instant(start + wish.virtual.micros)
+        await stage.rehearse(end, stopping=lambda: service.stopping, reached=reached)
+    _finish(stage, wish)
+
+
+async def _live(service: Service, scenario: Scenario, wish: _Wish) -> None:
+    from bayplan.cli.display.show import show
+    from bayplan.model.clock import SECOND, Instant, ScaledClock
+    from bayplan.simulate.stage import Stage
+
+    warm = scenario.warm_up.micros
+    start = Instant((service.clock.now() - warm) // SECOND * SECOND)
+    stage = Stage(scenario, seed=wish.seed, start=start)
+    with _progress("preparing the day", start, warm) as reached:
+        await stage.rehearse(Instant(start + warm), stopping=lambda: service.stopping, reached=reached)
+    if not service.stopping:
+        stage.begin_account()
+        lasts = _FOR_EVER if wish.lasts is None else int(wish.lasts.micros * wish.speed)
+        clock = ScaledClock(stage.now, wish.speed)
+        live = service.start("cluster", stage.go_live(clock, Instant(clock.now() + lasts)))
+        await show(stage, service, live, speed=wish.speed, talk=wish.output is not None)
+    _finish(stage, wish)
+
+
+@contextlib.contextmanager
+def _progress(what: str, start: Instant, span: int) -> Iterator[Callable[[Instant], None]]:
+    """Progress in minutes of the cluster's time, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from bayplan.cli.progress import progress
+
+    minute = 60_000_000
+    done = 0
+    with progress(what, span // minute) as step:
+
+        def reached(at: Instant) -> None:
+            nonlocal done
+            minutes = (at - start) // minute
+            if minutes > done:
+                step(minutes - done)
+                done = minutes
+
+        yield reached
+
+
+def _finish(stage: Stage, wish: _Wish) -> None:
+    """What is left at the end, on standard output."""
+    if wish.output is not None:
+        from bayplan.cli.printers import document
+
+        items = [msgspec.Raw(item.raw()) for item in stage.objects()]
+        whole = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items}
+        if wish.output == "yaml":
+            whole = msgspec.json.decode(msgspec.json.encode(whole))
+        click.echo(document(whole, wish.output), nl=False)
+        return
+    from bayplan.cli.display.lines import usage_lines
+
+    speed = "" if wish.virtual is not None else f" at {wish.speed:g} times its speed"
+    for line in usage_lines(stage.tally.usage(stage.now), speed, stage.refusals):
+        click.echo(line)

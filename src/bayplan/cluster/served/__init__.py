@@ -1,0 +1,1 @@
+"""The embedded engine as a Kubernetes API on loopback: TLS, a token, and what kubectl expects to find."""

@@ -1,0 +1,76 @@
+"""The faces of the port: each way to a cluster that must keep the same contract, and the little a test needs beside it.
+
+A new face is a class here and a line in FACES; the tests know only the port and `Face`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from bayplan.cluster.embedded.engine import EmbeddedCluster
+from bayplan.cluster.kinds import CONFIG_MAP
+from bayplan.cluster.port import Cluster
+
+
+class Face(Protocol):
+    """One way to a cluster, with what the port does not offer: time, and a history that can be forgotten."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster as its users have it."""
+        ...
+
+    async def settle(self) -> None:
+        """Return once everything that was written has reached whoever watches."""
+        ...
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let so many of the cluster's seconds pass."""
+        ...
+
+    async def compact(self) -> None:
+        """Make the cluster forget its history up to now."""
+        ...
+
+    async def expire_pages(self) -> None:
+        """Make the cluster give up the lists whose later pages nobody has asked for yet."""
+        ...
+
+
+class EmbeddedFace:
+    """The engine in this process, in virtual time, with no controller: nothing moves but what the test moves."""
+
+    def __init__(self) -> None:
+        self._engine = EmbeddedCluster([])
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._engine
+
+    async def settle(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def pass_time(self, seconds: float) -> None:
+        await self._engine.advance(seconds)
+        await self.settle()
+
+    async def compact(self) -> None:
+        self._engine.world.store.compact()
+
+    async def expire_pages(self) -> None:
+        for name in ("page-1", "page-2"):
+            await self._engine.create(CONFIG_MAP, {"metadata": {"name": name}}, "kube-public")
+        for _ in range(100):
+            await self._engine.list(CONFIG_MAP, "kube-public", limit=1)
+
+
+@asynccontextmanager
+async def _embedded() -> AsyncIterator[Face]:
+    yield EmbeddedFace()
+
+
+FACES: dict[str, Callable[[], AbstractAsyncContextManager[Face]]] = {"embedded": _embedded}
