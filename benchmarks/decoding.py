@@ -18,7 +18,7 @@ from bayplan.model.meta import Wire
 from bayplan.model.objects import decode
 from bayplan.model.pods import Pod
 from benchmarks import manifests
-from benchmarks.measure import Effort, alone, cpu_time, forget_peak, installed, missing, peak, resident
+from benchmarks.measure import Effort, cpu_time, forget_peak, installed, missing, peak, repeated, resident
 from benchmarks.report import OURS, Line, Sort, Table
 
 NAME = "decode"
@@ -121,5 +121,5 @@ def run(effort: Effort) -> Table:
 
 
 def _best(effort: Effort, who: str, count: int) -> Figures:
-    figures = [alone(measure, who, count) for _ in range(effort.repeats)]
+    figures = repeated(effort, measure, who, count)
     return min(cpu for cpu, _ in figures), min(memory for _, memory in figures)

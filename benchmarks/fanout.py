@@ -112,37 +112,37 @@ def delivered(watchers: int, events: int, queues: bool) -> float:
 
 
 def bytes_a_watcher(watchers: int, events: int, queues: bool) -> float:
-    """Memory that one more watcher takes while `events` wait for it: unread yet, as by a slow client."""
+    """Memory that a watcher takes which has read one event while `events` wait for it, as a slow client."""
 
     async def measure() -> float:
-        source = _Queues(0) if queues else _Ours(0)
+        source = _Ours(0)
+        since = str(source.cluster.world.store.revision)
+        for number in range(events):
+            source.put(number)
+        waiting = [WatchEvent("MODIFIED", str(number)) for number in range(events)]
+        streams = [source.cluster.watch(CONFIG_MAP, since=since) for _ in range(watchers)]
+        gc.collect()
         tracemalloc.start()
-        await _held(source, 1, events)  # fills the log and whatever is made once
-        one = await _held(source, 1, events)
-        return (await _held(source, 1 + watchers, events) - one) / watchers
+        held = [_full_queue(waiting) if queues else await anext(stream) for stream in streams]
+        taken = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        return taken / len(held)
 
     return asyncio.run(measure())
 
 
-async def _held(source: _Ours | _Queues, watchers: int, events: int) -> int:
-    """Bytes that appear while this many watchers begin and events pile up before them."""
-    gc.collect()
-    before = tracemalloc.get_traced_memory()[0]
-    tasks = [asyncio.ensure_future(source.watch()) for _ in range(watchers)]
-    await asyncio.sleep(0)
-    for number in range(events):
-        source.put(number)
-    gc.collect()
-    held = tracemalloc.get_traced_memory()[0] - before
-    await _cancelled(tasks)
-    return held
+def _full_queue(events: Sequence[WatchEvent]) -> asyncio.Queue[WatchEvent]:
+    queue: asyncio.Queue[WatchEvent] = asyncio.Queue()
+    for event in events:
+        queue.put_nowait(event)
+    return queue
 
 
 def run(effort: Effort) -> Table:
     """Measure."""
     sizes = (1, 10, 50)
     (events,) = effort.sizes(_EVENTS)
-    waiting = min(events, 5_000)
+    waiting = min(events, 10_000)
 
     def rate(who: str, queues: bool) -> Line:
         values = tuple(most(effort, delivered, size, events, queues) for size in sizes)
@@ -150,7 +150,7 @@ def run(effort: Effort) -> Table:
 
     def held(who: str, queues: bool) -> Line:
         values = tuple(least(Effort(1, 1), bytes_a_watcher, size, waiting, queues) for size in sizes)
-        return Line(f"bytes a further watcher, {waiting:,} events waiting", who, Sort.EACH, values)
+        return Line(f"bytes a watcher, {waiting:,} events waiting", who, Sort.EACH, values)
 
     peer = "an asyncio.Queue each"
     return Table(

@@ -78,22 +78,26 @@ def alone(function: Callable[..., T], *arguments: object) -> T:
         return pool.submit(function, *arguments).result()
 
 
+def repeated(effort: Effort, function: Callable[..., T], *arguments: object) -> list[T]:
+    """The answers of some repeats, each alone."""
+    return [alone(function, *arguments) for _ in range(effort.repeats)]
+
+
 def least(effort: Effort, function: Callable[..., float], *arguments: object) -> float:
-    """The least of some repeats, each alone."""
-    return min(alone(function, *arguments) for _ in range(effort.repeats))
+    """The least of some repeats."""
+    return min(repeated(effort, function, *arguments))
 
 
 def most(effort: Effort, function: Callable[..., float], *arguments: object) -> float:
-    """The most of some repeats, each alone."""
-    return max(alone(function, *arguments) for _ in range(effort.repeats))
-
-
-def missing(*packages: str) -> tuple[str, ...]:
-    """A note for each peer that is not installed; its lines stay empty."""
-    absent = [name for name in packages if importlib.util.find_spec(name) is None]
-    return tuple(f"{name} is not installed: `make bench` installs it" for name in absent)
+    """The most of some repeats."""
+    return max(repeated(effort, function, *arguments))
 
 
 def installed(package: str) -> bool:
     """Whether a peer can be measured."""
     return importlib.util.find_spec(package) is not None
+
+
+def missing(*packages: str) -> tuple[str, ...]:
+    """A note for each peer that is not installed; its lines stay empty."""
+    return tuple(f"{name} is not installed: `make bench` installs it" for name in packages if not installed(name))

@@ -35,7 +35,7 @@ class Line(msgspec.Struct, frozen=True):
     def at_largest(self, other: Line) -> tuple[float, float] | None:
         """Both figures at the largest size that both were measured at."""
         for mine, theirs in zip(reversed(self.values), reversed(other.values), strict=True):
-            if mine is not None and theirs is not None:
+            if mine and theirs:
                 return mine, theirs
         return None
 
@@ -54,12 +54,12 @@ class Table(msgspec.Struct, frozen=True):
 
 def growth(line: Line, sizes: Sequence[int]) -> float | None:
     """How many times as much one operation costs at the largest size as at the smallest. 1: flat."""
-    if not sizes or line.values[0] is None or line.values[-1] is None:
+    smallest, largest = line.values[0], line.values[-1]
+    if not sizes or not smallest or not largest:
         return None
-    change = line.values[-1] / line.values[0]
     if line.sort is Sort.RATE:
-        return 1 / change
-    return change if line.sort is Sort.EACH else change * sizes[0] / sizes[-1]
+        return smallest / largest
+    return largest / smallest if line.sort is Sort.EACH else largest / smallest * sizes[0] / sizes[-1]
 
 
 def ratio(ours: Line, peer: Line) -> float | None:
@@ -67,7 +67,8 @@ def ratio(ours: Line, peer: Line) -> float | None:
     pair = ours.at_largest(peer)
     if pair is None:
         return None
-    return pair[0] / pair[1] if ours.sort is Sort.RATE else pair[1] / pair[0]
+    mine, theirs = pair
+    return mine / theirs if ours.sort is Sort.RATE else theirs / mine
 
 
 def reached(line: Line) -> bool | None:

@@ -11,6 +11,7 @@ import (
 	"os"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -60,6 +61,7 @@ type field struct {
 	ListKeys []string `json:"listKeys,omitempty"` // x-kubernetes-list-map-keys
 	Map      string   `json:"map,omitempty"`      // x-kubernetes-map-type
 	Default  any      `json:"default,omitempty"`
+	Proto    []int    `json:"proto,omitempty"` // protobuf field numbers, through the structs it was inlined from
 }
 
 type table struct {
@@ -129,10 +131,10 @@ func walk(t reflect.Type) {
 	if def.MapType == "atomic" {
 		out.Atomic = append(out.Atomic, name)
 	}
-	out.Types[name] = fields(t, def, "")
+	out.Types[name] = fields(t, def, "", nil)
 }
 
-func fields(t reflect.Type, def definition, embedded string) []field {
+func fields(t reflect.Type, def definition, embedded string, above []int) []field {
 	list := []field{}
 	for i := 0; i < t.NumField(); i++ {
 		f := t.Field(i)
@@ -142,7 +144,14 @@ func fields(t reflect.Type, def definition, embedded string) []field {
 			if f.Type.Name() != "TypeMeta" {
 				inner = f.Type.Name()
 			}
-			list = append(list, fields(f.Type, merge(def, definitions[openAPIName(f.Type)]), inner)...)
+			below := append(append([]int{}, above...), number(f.Tag)...)
+			inlined := fields(f.Type, merge(def, definitions[openAPIName(f.Type)]), inner, below)
+			for n := range inlined {
+				if number(f.Tag) == nil {
+					inlined[n].Proto = nil // TypeMeta: protobuf has it outside of the object
+				}
+			}
+			list = append(list, inlined...)
 			continue
 		}
 		if tag[0] == "-" || tag[0] == "" {
@@ -160,9 +169,23 @@ func fields(t reflect.Type, def definition, embedded string) []field {
 			Name: tag[0], Type: describe(f.Type), Keep: keep, Embedded: embedded,
 			Patch: f.Tag.Get("patchStrategy"), MergeKey: f.Tag.Get("patchMergeKey"),
 			List: p.ListType, ListKeys: p.ListKeys, Map: p.MapType, Default: p.Default,
+			Proto: append(append([]int{}, above...), number(f.Tag)...),
 		})
 	}
 	return list
+}
+
+// number reads the field number of a protobuf tag: "bytes,3,opt,name=status".
+func number(tag reflect.StructTag) []int {
+	parts := strings.Split(tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return nil
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	return []int{n}
 }
 
 func merge(a, b definition) definition {

@@ -34,6 +34,7 @@ class Usage(msgspec.Struct, frozen=True):
     """How many pods were placed."""
     median_wait: float | None
     """Seconds from creation to placement, of those."""
+    longest_wait: float | None
     gpu_hours: dict[str, float]
     """GPU-hours held, by namespace."""
     idle_gpu_hours: float
@@ -124,6 +125,7 @@ class Tally:
             pending=phases["Pending"],
             waits=len(self._waits),
             median_wait=statistics.median(self._waits) if self._waits else None,
+            longest_wait=max(self._waits, default=None),
             gpu_hours={namespace: micros / _HOUR for namespace, micros in sorted(self._micros.items())},
             idle_gpu_hours=self._idle / _HOUR,
         )

@@ -6,8 +6,8 @@ A new face is a class here and a line in FACES; the tests know only the port and
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from bayplan.cluster.embedded.engine import EmbeddedCluster

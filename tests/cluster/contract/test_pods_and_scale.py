@@ -80,7 +80,7 @@ async def test_a_pod_is_bound_once(cluster: Cluster, home: str) -> None:
 
 async def test_a_gated_pod_is_not_bound(cluster: Cluster, home: str) -> None:
     await cluster.create(POD, pod("a", schedulingGates=[{"name": "example.com/wait"}]), home)
-    with pytest.raises(Conflict, match="has non-empty .spec.schedulingGates"):
+    with pytest.raises(Conflict, match=r"has non-empty \.spec\.schedulingGates"):
         await cluster.bind("a", "nowhere", home)
 
 

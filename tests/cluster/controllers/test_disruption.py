@@ -144,4 +144,8 @@ def test_pods_of_nobody_are_counted_only_by_number() -> None:
     stage.settle()
     stage.create(POD_DISRUPTION_BUDGET, "pdb", {**SELECTOR, "maxUnavailable": 1})
     assert _counts(stage) == (0, 0, 1, 0)
-    assert stage.events("pdb")[0].startswith("UnmanagedPods: ")
+    selector = "&LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:[]LabelSelectorRequirement{},}"
+    (told,) = stage.events("pdb")
+    assert told.startswith(
+        f"UnmanagedPods: Pods selected by this PodDisruptionBudget (selector: {selector}) were found"
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bayplan.cluster.embedded.controllers.contract import View
 from bayplan.cluster.embedded.controllers.garbage_collector import GarbageCollector
@@ -366,3 +368,28 @@ def test_looking_again_changes_nothing() -> None:
         view: View = stage.store
         assert JobController().reconcile(("default", "job"), view, stage.now).writes == []
         stage.wait(30)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.sampled_from((0, 0, 1, None)), max_size=12), st.sampled_from(("Indexed", "NonIndexed")))
+def test_every_end_is_counted_once(codes: list[int | None], mode: str) -> None:
+    """Whatever pods do, end well, end badly or be deleted, the counts are theirs and no pod stays held."""
+    stage = JobStage()
+    stage.job(completions=5, parallelism=3, completionMode=mode, backoffLimit=50)
+    succeeded = failed = 0
+    for code in codes:
+        if not stage.running():
+            break
+        pod = stage.running()[0]
+        succeeded, failed = succeeded + (code == 0), failed + (code != 0)
+        if code is None:
+            stage.server.delete(POD, "default", pod.name)
+            stage.settle()
+        else:
+            stage.end(pod, code)
+        stage.wait(700)
+    status = stage.status(JOB, "job")
+    assert (status.get("succeeded", 0), status.get("failed", 0)) == (succeeded, failed)
+    assert status["uncountedTerminatedPods"] == {}
+    assert (stage.told() == ["SuccessCriteriaMet", "Complete"]) == (succeeded == 5)
+    assert all((TRACKING in pod.meta.finalizers) == (pod in stage.running()) for pod in stage.pods())

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from bayplan.cluster.embedded.controllers.node_lifecycle import KUBELET, NodeLifecycle, tainted
+from bayplan.cluster.embedded.controllers.node_lifecycle import NodeLifecycle, tainted
 from bayplan.cluster.embedded.controllers.node_registry import NodeRegistry
 from bayplan.cluster.embedded.controllers.node_zones import next_slot
 from bayplan.cluster.embedded.controllers.pod_collector import SINCE, PodCollector
 from bayplan.cluster.embedded.controllers.taint_eviction import TaintEviction, patience_ends
+from bayplan.cluster.embedded.kubelet.controller import KubeletController
+from bayplan.cluster.embedded.kubelet.node import STOPPED
 from bayplan.cluster.kinds import NODE, POD
 from bayplan.model.clock import SECOND, Instant, rfc3339
 from bayplan.model.meta import Condition, ObjectMeta
@@ -45,11 +47,11 @@ class NodeStage(Stage):
 
     def stop(self, name: str) -> None:
         """The kubelet falls silent."""
-        self.patch(NODE, name, {"metadata": {"annotations": {KUBELET: f"stopped-at={rfc3339(self.now)}"}}}, "")
+        self.patch(NODE, name, {"metadata": {"annotations": {STOPPED: f"stopped-at={rfc3339(self.now)}"}}}, "")
 
     def start(self, name: str) -> None:
         """The kubelet is back."""
-        self.patch(NODE, name, {"metadata": {"annotations": {KUBELET: None}}}, "")
+        self.patch(NODE, name, {"metadata": {"annotations": {STOPPED: None}}}, "")
         self.report(name)
 
     def pod(self, name: str, node: str = "node-0", tolerations: list[dict[str, Any]] | None = None) -> None:
@@ -231,6 +233,25 @@ def test_a_node_that_was_given_up_lets_its_deleted_pods_go() -> None:
     taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoSchedule"}
     stage.patch(NODE, "node-0", {"spec": {"taints": [taint]}}, "")
     assert stage.store.get(POD, "default", "p") is None
+
+
+def test_a_node_dies_and_returns_under_its_kubelet() -> None:
+    stage = Stage(KubeletController(), NodeRegistry(), NodeLifecycle(), hands=False)
+
+    def seen() -> tuple[list[str], list[str]]:
+        node = stage.server.get(NODE, "", "node-0").view(Node)
+        return [each.effect for each in node.spec.taints], [one.status for one in node.status.conditions]
+
+    stage.settle()
+    well = (list[str](), ["False", "False", "False", "True"])
+    assert seen() == well
+    stage.patch(NODE, "node-0", {"metadata": {"annotations": {STOPPED: f"stopped-at={rfc3339(stage.now)}"}}}, "")
+    stage.wait(60)
+    assert seen() == (["NoSchedule", "NoExecute"], ["Unknown"] * 4)
+    stage.patch(NODE, "node-0", {"metadata": {"annotations": {STOPPED: None}}}, "")
+    assert seen() == well
+    reasons = [event.partition(":")[0] for event in stage.events("node-0")]
+    assert reasons == ["RegisteredNode", "NodeNotReady", "NodeReady"]
 
 
 def _node(name: str, ready: str, *taints: Taint, unschedulable: bool = False) -> Node:

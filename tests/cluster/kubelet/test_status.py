@@ -131,7 +131,7 @@ def test_the_kubelet_may_be_late() -> None:
     stage.to(5)
     stage.annotate_node("stopped-at=2026-01-01T00:00:05Z")
     stage.to(100)
-    assert stage.seen[-1] == (3, "Running | running")
+    assert stage.seen[-1] == (3.0, "Running | running")
     stage.annotate_node(None)
     stage.to(100)
     status = stage.status().container_statuses[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.cli.display.picture import Happening, Picture
 from bayplan.model.ages import human_duration
-from bayplan.model.clock import Instant, rfc3339
+from bayplan.model.clock import Instant, rfc3339, seconds
 from bayplan.simulate.tally import Usage
 
 _PHASES = ("Running", "Pending", "Succeeded", "Failed")
@@ -46,12 +46,11 @@ def happening_line(happening: Happening) -> str:
 def usage_lines(usage: Usage, speed: str, refusals: dict[str, int]) -> list[str]:
     """How it went, at the end."""
     total = sum(usage.gpu_hours.values()) + usage.idle_gpu_hours
-    wait = "none was placed" if usage.median_wait is None else f"median {human_duration(int(usage.median_wait * 1e6))}"
     lines = [
         f"{human_duration(usage.span)} of cluster time{speed}",
         f"pods      created {usage.created}  succeeded {usage.succeeded}  failed {usage.failed}  "
         f"running {usage.running}  pending {usage.pending}",
-        f"wait      {wait}" + (f" over {usage.waits} pods" if usage.waits else ""),
+        f"wait      {_waits(usage)}",
         f"gpu-hours {total:.1f}: allocated {total - usage.idle_gpu_hours:.1f} "
         f"({percent(total - usage.idle_gpu_hours, total)})  idle {usage.idle_gpu_hours:.1f}",
     ]
@@ -61,3 +60,10 @@ def usage_lines(usage: Usage, speed: str, refusals: dict[str, int]) -> list[str]
     if refusals:
         lines.append("refused   " + ", ".join(f"{what} x{count}" for what, count in sorted(refusals.items())))
     return lines
+
+
+def _waits(usage: Usage) -> str:
+    if usage.median_wait is None or usage.longest_wait is None:
+        return "no pod was placed"
+    median, longest = (human_duration(seconds(wait)) for wait in (usage.median_wait, usage.longest_wait))
+    return f"median {median}  longest {longest}  over {usage.waits} placed pods"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,7 @@ async def show(stage: Stage, service: Service, live: asyncio.Task[None], *, spee
     """Show the stage until it ends or the service stops. `talk`: standard output is for data, so show on the other."""
     out = sys.stderr if talk else sys.stdout
     viewer = Viewer(stage)
-    if out.isatty():
+    if out.isatty() and os.environ.get("TERM") != "dumb":
         await _in_place(viewer, service, live, out, title=f"×{speed:g}  Ctrl-C ends")
     else:
         await _in_lines(viewer, service, live, out)

@@ -18,6 +18,7 @@ from bayplan.cluster.embedded.controllers.job_orphans import JobOrphans
 from bayplan.cluster.embedded.controllers.namespace import NamespaceController
 from bayplan.cluster.embedded.controllers.node_lifecycle import NodeLifecycle
 from bayplan.cluster.embedded.controllers.node_registry import NodeRegistry
+from bayplan.cluster.embedded.controllers.ownership import ADOPTIONS
 from bayplan.cluster.embedded.controllers.pod_collector import PodCollector
 from bayplan.cluster.embedded.controllers.quota import QuotaController
 from bayplan.cluster.embedded.controllers.replica_set import ReplicaSetController
@@ -33,6 +34,7 @@ from bayplan.model.clock import Clock
 def standard_controllers(placer: Placer, behaviour: Defaults = USUAL) -> list[Controller]:
     """Every controller of a cluster that is complete."""
     return [
+        *ADOPTIONS,  # first, so that an owner counts what it adopts before it makes more
         DeploymentController(),
         ReplicaSetController(),
         StatefulSetController(),

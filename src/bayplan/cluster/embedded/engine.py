@@ -16,6 +16,7 @@ import msgspec
 from bayplan.cluster.embedded import subresources
 from bayplan.cluster.embedded.controllers.contract import Controller
 from bayplan.cluster.embedded.deletion import DeleteOptions
+from bayplan.cluster.embedded.kubelet.logs import logs
 from bayplan.cluster.embedded.requests import Answer, WriteOptions
 from bayplan.cluster.embedded.selection import Selection
 from bayplan.cluster.embedded.store import Change, ChangeType
@@ -323,6 +324,13 @@ class EmbeddedCluster:
         self.tick()
         body = {"metadata": {"name": name}, "spec": {"replicas": replicas}}
         subresources.scale(self._server, kind, namespace, name, body)
+
+    async def logs(
+        self, pod: str, namespace: str, *, container: str = "", previous: bool = False, tail: int | None = None
+    ) -> str:
+        """See the port."""
+        self.tick()
+        return logs(self._server.get(POD, namespace, pod), container, previous, tail, self.world.now)
 
 
 def _page(items: tuple[Object, ...], revision: str, token: str, offset: int, limit: int) -> Page:

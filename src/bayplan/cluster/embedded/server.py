@@ -28,6 +28,7 @@ from bayplan.cluster.embedded.admission.recall import Recall
 from bayplan.cluster.embedded.admission.registry import strategy_of
 from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.patch.managed_fields import update as update_owners
+from bayplan.cluster.embedded.patch.merge import merge_patch
 from bayplan.cluster.embedded.patching import (
     APPLY_PATCH,
     applied,
@@ -276,12 +277,25 @@ class Server:
                 sections[name] = Section(raw)
         return item if sections == item.sections else self.store.put(item.kind, item.meta, sections)
 
-    def write_status(self, item: Object, status: Doc) -> Object:
-        """Replace the status of an object's present version. Raises NotFound, Conflict when it was made anew."""
+    def write_metadata(self, item: Object, patch: Doc) -> Object:
+        """Merge-patch the metadata of an object's present version. Raises NotFound, Conflict when it was made anew."""
+        present = self._present(item)
+        meta = msgspec.convert(merge_patch(msgspec.to_builtins(present.meta), patch), ObjectMeta)
+        if meta == present.meta:
+            return present
+        if deletion.finished(meta):
+            return self.store.remove(item.kind, item.namespace, item.name, Object(item.kind, meta, present.sections, 0))
+        return self.store.put(item.kind, meta, present.sections)
+
+    def _present(self, item: Object) -> Object:
         present = self.get(item.kind, item.namespace, item.name)
         if present.uid != item.uid:
             raise uid_changed(present, item.uid)
-        return self.replace_sections(present, {"status": status})
+        return present
+
+    def write_status(self, item: Object, status: Doc) -> Object:
+        """Replace the status of an object's present version. Raises NotFound, Conflict when it was made anew."""
+        return self.replace_sections(self._present(item), {"status": status})
 
     def patch(
         self,

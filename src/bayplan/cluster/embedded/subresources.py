@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.cluster.embedded.admission.body import JSON
 from bayplan.cluster.embedded.admission.eviction import decide, disruption_target
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.pipeline import invalid
@@ -177,5 +178,5 @@ def scale(
     version = body["metadata"].get("resourceVersion")
     if version:
         doc["metadata"]["resourceVersion"] = version
-    answer = server.update(kind, namespace, name, doc, options)
+    answer = server.update(kind, namespace, name, doc, msgspec.structs.replace(options, content_type=JSON))
     return scale_of(answer.object), answer

@@ -13,6 +13,9 @@ from bayplan.cluster.embedded.events import Recorder
 from bayplan.cluster.embedded.server import Server
 from bayplan.model.errors import ApiError, Conflict, NotFound
 
+_PLAIN_METADATA = {"labels", "annotations", "finalizers", "ownerReferences"}
+"""What a controller may change of an object's metadata without asking admission."""
+
 
 class Writer:
     """The hands of the controllers."""
@@ -70,6 +73,9 @@ def _(write: SetStatus, _writer: Writer, server: Server) -> None:
 @_apply.register
 def _(write: Patch, _writer: Writer, server: Server) -> None:
     item = write.item
+    if write.patch.keys() == {"metadata"} and write.patch["metadata"].keys() <= _PLAIN_METADATA:
+        server.write_metadata(item, write.patch["metadata"])
+        return
     body = msgspec.json.encode(write.patch)
     type_ = "application/merge-patch+json"
     server.patch(item.kind, item.namespace, item.name, type_, body, subresource=write.subresource)

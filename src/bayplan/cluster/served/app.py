@@ -17,6 +17,9 @@ from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.refusals import options_refused
 from bayplan.cluster.embedded.requests import Answer, WriteOptions
+from bayplan.cluster.embedded.schema.document import MalformedBodyError
+from bayplan.cluster.embedded.schema.protobuf import MEDIA as PROTOBUF
+from bayplan.cluster.embedded.schema.protobuf import read_protobuf
 from bayplan.cluster.kinds import KINDS
 from bayplan.cluster.objects import Object
 from bayplan.cluster.served.discovery import AGGREGATED, Discovery
@@ -261,11 +264,14 @@ class Api:
 
     async def _bind(self, exchange: Exchange, route: Route) -> None:
         options = self._options(exchange, "CreateOptions")
-        subresources.bind(self._server, route.home, route.name, _plain(await exchange.body()), options)
+        subresources.bind(
+            self._server, route.home, route.name, _plain(exchange, await exchange.body(), "core.v1.Binding"), options
+        )
         await exchange.answer(201, msgspec.json.encode(_SUCCESS))
 
     async def _evict(self, exchange: Exchange, route: Route) -> None:
-        asked = _plain(await exchange.body()).get("deleteOptions") or {}
+        body = _plain(exchange, await exchange.body(), "policy.v1.Eviction")
+        asked = body.get("deleteOptions") or {}
         subresources.evict(self._server, route.home, route.name, _delete_options(asked, exchange))
         await exchange.answer(201, msgspec.json.encode(_SUCCESS))
 
@@ -273,7 +279,7 @@ class Api:
         item = self._server.get(route.kind, route.home, route.name)
         scale = subresources.scale_of(item)
         if exchange.method != "GET":
-            body = _plain(await exchange.body())
+            body = _plain(exchange, await exchange.body(), "autoscaling.v1.Scale")
             if exchange.method == "PATCH":
                 body = _patched_scale(scale, body, exchange.headers.get("content-type", ""))
             options = self._options(exchange, "UpdateOptions")
@@ -297,18 +303,22 @@ class Api:
 
     async def _delete_options(self, exchange: Exchange) -> DeleteOptions:
         body = await exchange.body()
-        return _delete_options(_plain(body) if body.strip() else {}, exchange)
+        return _delete_options(_plain(exchange, body, "meta.v1.DeleteOptions") if body.strip() else {}, exchange)
 
 
 def _agent(exchange: Exchange) -> str:
     """Who writes when the request does not say: the program's name, as upstream takes it from the User-Agent."""
-    return exchange.headers.get("user-agent", "").partition("/")[0][:128]
+    agent: str = exchange.headers.get("user-agent", "")
+    return agent.partition("/")[0][:128]
 
 
-def _plain(body: bytes) -> Doc:
+def _plain(exchange: Exchange, body: bytes, type_name: str) -> Doc:
+    """A small document, JSON or protobuf, as plain values."""
     try:
+        if exchange.headers.get("content-type", "").startswith(PROTOBUF):
+            return read_protobuf(type_name, body)
         value = msgspec.json.decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, MalformedBodyError) as error:
         raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from error
     if not isinstance(value, dict):
         raise BadRequest("expected an object")

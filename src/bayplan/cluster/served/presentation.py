@@ -10,8 +10,9 @@ from bayplan.cluster.kinds import Kind
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Page
 from bayplan.cluster.served.exchange import Exchange
-from bayplan.cluster.tables import table
+from bayplan.cluster.tables.table import Include, table
 from bayplan.model.clock import Instant
+from bayplan.model.errors import BadRequest
 
 _JSON = "application/json"
 
@@ -19,7 +20,7 @@ _JSON = "application/json"
 class Presentation:
     """One client's wish."""
 
-    def __init__(self, form: Literal["", "Table", "PartialObjectMetadata"], now: Instant, include: str) -> None:
+    def __init__(self, form: Literal["", "Table", "PartialObjectMetadata"], now: Instant, include: Include) -> None:
         self._form = form
         self._now = now
         self._include = include
@@ -37,12 +38,15 @@ class Presentation:
             elif "json" not in choice and "*/*" not in choice:
                 continue
             break
-        return cls(form, now, exchange.query.get("includeObject", "Metadata"))
+        include = exchange.query.get("includeObject") or Include.METADATA
+        if include not in [*Include]:
+            raise BadRequest(f'unrecognized includeObject value: "{include}"')
+        return cls(form, now, Include(include))
 
     def one(self, item: Object) -> bytes:
         """A single object."""
         if self._form == "Table":
-            return msgspec.json.encode(self._table(item.kind, [item], item.meta.resource_version))
+            return self._table(item.kind, (item,), {"resourceVersion": item.meta.resource_version})
         if self._form == "PartialObjectMetadata":
             return _metadata(item)
         return item.raw()
@@ -53,9 +57,7 @@ class Presentation:
         if page.next:
             meta |= {"continue": page.next, "remainingItemCount": page.remaining}
         if self._form == "Table":
-            listed = self._table(kind, page.items, page.revision)
-            listed["metadata"] = meta
-            return msgspec.json.encode(listed)
+            return self._table(kind, page.items, meta)
         partial = self._form == "PartialObjectMetadata"
         name, version = ("PartialObjectMetadata", "meta.k8s.io/v1") if partial else (kind.name, kind.api_version)
         head = f'{{"kind":"{name}List","apiVersion":"{version}","metadata":'.encode()
@@ -79,14 +81,9 @@ class Presentation:
         """Whether all clients with this wish are shown the same bytes."""
         return self._form == ""
 
-    def _table(self, kind: Kind, items: tuple[Object, ...] | list[Object], revision: str) -> dict[str, Any]:
-        shown = table(kind, [item.doc() for item in items], self._now, include=self._include)
-        return {
-            "kind": "Table",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": {"resourceVersion": revision},
-            **shown,
-        }
+    def _table(self, kind: Kind, items: tuple[Object, ...], metadata: dict[str, Any]) -> bytes:
+        documents = (item.doc() for item in items)
+        return msgspec.json.encode(table(kind, documents, self._now, self._include, metadata))
 
 
 def _metadata(item: Object) -> bytes:

@@ -9,6 +9,8 @@ import msgspec
 from bayplan.cluster.embedded.admission.fields import Doc
 from bayplan.cluster.embedded.schema.decode import DecodeError, decode
 from bayplan.cluster.embedded.schema.document import MalformedBodyError, plain, read_json
+from bayplan.cluster.embedded.schema.protobuf import MEDIA as PROTOBUF
+from bayplan.cluster.embedded.schema.protobuf import read_protobuf
 from bayplan.cluster.embedded.schema.table import TABLE
 from bayplan.cluster.embedded.schema.yaml_body import read_yaml
 from bayplan.cluster.kinds import KINDS, Kind
@@ -34,6 +36,8 @@ def read_object(
             doc, problems = decode(type_name, msgspec.json.encode(value))
             if repeats:
                 problems.insert(0, "yaml: unmarshal errors:\n  " + "\n  ".join(repeats))
+        elif media == PROTOBUF:
+            doc, problems = decode(type_name, msgspec.json.encode(read_protobuf(type_name, body)))
         else:
             raise UnsupportedMediaType(
                 "the body of the request was in an unknown format - accepted media types include: "
@@ -78,7 +82,7 @@ def peek(body: bytes) -> tuple[Doc | None, bytes]:
 
 def _check_type(kind: Kind, body: bytes, media: str) -> None:
     """A body that does not decode may be of another kind, or no object at all: that is told first."""
-    value = plain(read_json(body)) if media == JSON else read_yaml(body)[0]
+    value = plain(read_json(body)) if media == JSON else read_yaml(body)[0] if media == YAML else {}
     if not isinstance(value, dict):
         sort = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
         text = f"couldn't get version/kind; json parse error: json: cannot unmarshal {sort} into Go value"

@@ -31,7 +31,7 @@ from bayplan.cluster.embedded.store import Change, ChangeType, Key
 from bayplan.cluster.kinds import DEPLOYMENT, KINDS, POD, POD_DISRUPTION_BUDGET, REPLICA_SET, Kind
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339, rfc3339
-from bayplan.model.meta import Condition, OwnerReference, condition
+from bayplan.model.meta import Condition, LabelSelector, OwnerReference, condition
 from bayplan.model.pods import Pod
 from bayplan.model.policies import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.model.selectors import Selector, from_label_selector
@@ -216,13 +216,28 @@ def _remarks(item: Object, budget: PodDisruptionBudget, pods: Sequence[Object]) 
     by_scale = budget.spec.max_unavailable is not None or isinstance(budget.spec.min_available, str)
     if by_scale and any(pod.meta.controller is None for pod in pods):
         text = (
-            f"Pods selected by this PodDisruptionBudget (selector: {_selector(item.sections['spec'])}) were found "
+            f"Pods selected by this PodDisruptionBudget (selector: {_go_text(budget.spec.selector)}) were found "
             "to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in "
             'undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
             "integer value."
         )
         return [Emit(item, "Warning", "UnmanagedPods", text, COMPONENT)]
     return []
+
+
+def _go_text(selector: LabelSelector | None) -> str:
+    """A selector as Go prints it, which is how upstream's Event shows it."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
+    wanted = "".join(
+        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
+        for one in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{wanted}}},}}"
+    )
 
 
 def _not_deleted(pod: Object, budget: Object) -> Emit:

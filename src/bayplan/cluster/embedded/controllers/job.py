@@ -36,23 +36,41 @@ from bayplan.cluster.embedded.controllers.job_verdict import (
 from bayplan.cluster.embedded.controllers.job_view import Seen, see
 from bayplan.cluster.embedded.controllers.job_work import Work, at_rest, ended, managed
 from bayplan.cluster.embedded.controllers.ownership import controlled
+from bayplan.cluster.embedded.controllers.readiness import is_ready
 from bayplan.cluster.embedded.controllers.stamping import is_ending
-from bayplan.cluster.embedded.store import Key
+from bayplan.cluster.embedded.store import Change, ChangeType, Key
 from bayplan.cluster.kinds import JOB, POD, Kind
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339, rfc3339
 from bayplan.model.meta import Condition, condition
+from bayplan.model.pods import Pod
 from bayplan.model.workloads import Job, JobSpec, JobStatus, UncountedTerminatedPods
 
 _OURS = "kubernetes.io/job-controller"
 SUSPENDED = "Suspended"
 
 
+_owner = owner_of(JOB)
+
+
+def _pod(change: Change, view: View) -> Iterable[Key]:
+    """A pod concerns its Job when it changes what the Job counts, which most changes in a pod's life do not."""
+    if change.type is ChangeType.MODIFIED and change.old is not None and _weight(change.new) == _weight(change.old):
+        return ()
+    return _owner(change, view)
+
+
+def _weight(item: Object) -> tuple[object, ...]:
+    pod, meta = item.view(Pod), item.meta
+    restarts = [one.restart_count for one in (*pod.status.container_statuses, *pod.status.init_container_statuses)]
+    return pod.status.phase, is_ready(pod), meta.deletion_timestamp, restarts, meta.owner_references
+
+
 class JobController:
     """Runs Jobs to their end."""
 
     name = COMPONENT
-    watches: Mapping[Kind, Concern] = {JOB: itself, POD: owner_of(JOB)}
+    watches: Mapping[Kind, Concern] = {JOB: itself, POD: _pod}
 
     def reconcile(self, key: Key, view: View, now: Instant) -> Outcome:
         item = view.get(JOB, *key)

@@ -37,6 +37,9 @@ class Seen(msgspec.Struct, frozen=True, eq=False):
     status: JobStatus
     now: Instant
     pods: list[Object]
+    """Those that run or are still to be counted."""
+    settled: list[Object]
+    """Those that ended and are counted: only the back-off still asks for them."""
     active: list[Object]
     leaving: int
     """Pods that are being deleted and still run."""
@@ -63,7 +66,10 @@ def see(item: Object, pods: Iterable[Object], now: Instant) -> Seen:
     job = item.view(Job)
     spec, status = job.spec, job.status
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
-    pods = list(pods)
+    settled, open_ = list[Object](), list[Object]()
+    for each in pods:
+        (settled if each.view(Pod).is_terminal and not is_tracked(each) else open_).append(each)
+    pods = open_
     active = [each for each in pods if is_active(each.view(Pod))]
     new = [each for each in pods if is_tracked(each) and valid_index(spec, each)]
     succeeded = [
@@ -77,6 +83,7 @@ def see(item: Object, pods: Iterable[Object], now: Instant) -> Seen:
         status=status,
         now=now,
         pods=pods,
+        settled=settled,
         active=active,
         leaving=sum(is_terminating(each.view(Pod)) for each in pods),
         succeeded=status.succeeded + len(succeeded) + len(uncounted.succeeded),

@@ -86,7 +86,7 @@ def _surplus(seen: Seen, count: int) -> list[Object]:
     going, staying = list[Object](), seen.active
     if seen.indexed:
         going, staying = _without_place(seen)
-    return going + first_to_go(staying)[: max(count - len(going), 0)]
+    return going + (first_to_go(staying)[: count - len(going)] if count > len(going) else [])
 
 
 def _without_place(seen: Seen) -> tuple[list[Object], list[Object]]:
@@ -101,7 +101,7 @@ def _without_place(seen: Seen) -> tuple[list[Object], list[Object]]:
             by_index.setdefault(index, []).append(each)
     staying = []
     for _, rivals in sorted(by_index.items()):
-        *others, best = first_to_go(rivals)
+        *others, best = first_to_go(rivals) if len(rivals) > 1 else rivals
         going += others
         staying.append(best)
     return going, staying
@@ -111,9 +111,9 @@ def _filled(seen: Seen, missing: int) -> Work:
     rest = at_rest(seen)
     per_index = seen.spec.backoff_limit_per_index is not None
     if not per_index:
-        views = seen.views()
+        views = [*(each.view(Pod) for each in seen.settled), *seen.views()]
         failed = [pod for pod in views if is_failed(seen.spec, pod)]
-        due = next_try((pod for pod in views if pod.status.phase == "Succeeded"), failed)
+        due = next_try((pod for pod in views if failed and pod.status.phase == "Succeeded"), failed)
         if due > seen.now:
             return msgspec.structs.replace(rest, again=due)
     stamp = Stamp(seen.item, seen.spec)

@@ -3,8 +3,8 @@
 A kubelet that has been silent for 50 seconds is taken for lost: the node's conditions become Unknown and its pods not
 ready. Each condition that keeps pods away is mirrored in a taint; the Ready condition also in one that evicts.
 
-Virtual kubelets write no heartbeats: a kubelet lives unless its Node is annotated `bayplan.dev/kubelet:
-stopped-at=<time>`; that instant is its last heartbeat. Source of truth: pkg/controller/nodelifecycle.
+Virtual kubelets write no heartbeats: a kubelet lives unless its Node says since when it does not (`kubelet.node`); that
+instant is its last heartbeat. Source of truth: pkg/controller/nodelifecycle.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ import msgspec
 
 from bayplan.cluster.embedded.controllers.contract import NOTHING, Concern, Emit, Outcome, Patch, SetStatus, View, Write
 from bayplan.cluster.embedded.controllers.node_zones import EVICTING, NOT_READY, UNREACHABLE, next_slot, readiness
+from bayplan.cluster.embedded.kubelet.node import stopped_at
 from bayplan.cluster.embedded.store import Change, ChangeType, Key
 from bayplan.cluster.kinds import NODE, Kind
 from bayplan.cluster.objects import Object
-from bayplan.model.clock import SECOND, Instant, parse_rfc3339, rfc3339
+from bayplan.model.clock import SECOND, Instant, rfc3339
 from bayplan.model.nodes import Node
 from bayplan.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 
 COMPONENT = "node-controller"
-KUBELET = "bayplan.dev/kubelet"
-_STOPPED = "stopped-at="
 GRACE = 50 * SECOND
 """--node-monitor-grace-period; a node that never said anything has ten seconds more."""
 _STARTUP_GRACE = 60 * SECOND
@@ -87,20 +86,13 @@ class NodeLifecycle:
         return Outcome(_patches(item, node, taints), min(again, default=None))
 
 
-def stopped_at(item: Object) -> Instant | None:
-    """When the kubelet of a node fell silent; None while it lives. A mark without a readable time is as old as time."""
-    text = item.meta.annotations.get(KUBELET)
-    if text is None or not text.startswith(_STOPPED.rstrip("=")):
-        return None
-    try:
-        return parse_rfc3339(text.removeprefix(_STOPPED))
-    except ValueError:
-        return Instant(0)
-
-
 def _lost_at(item: Object, node: Node) -> Instant | None:
-    stopped = stopped_at(item)
-    return None if stopped is None else Instant(stopped + (GRACE if readiness(node) else _STARTUP_GRACE))
+    """When a node is given up whose kubelet has fallen silent. A time that cannot be read is long ago."""
+    try:
+        heard = stopped_at(item.meta)
+    except ValueError:
+        heard = Instant(0)
+    return None if heard is None else Instant(heard + (GRACE if readiness(node) else _STARTUP_GRACE))
 
 
 def _silenced(item: Object, node: Node, view: View, now: Instant) -> list[Write]:

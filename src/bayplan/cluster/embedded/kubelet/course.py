@@ -174,10 +174,16 @@ def _flips(failing: Sequence[Interval], probe: Probe, started: int) -> Iterator[
     first = max(started, probe.initial_delay_seconds * SECOND)
     period = probe.period_seconds * SECOND
     verdict: bool | None = None
+    answer: bool | None = None
+    since = 0  # the first time it was answered like that
     for begin, end, ok in _segments(failing):
         asked = max(0, -(-(begin - first) // period))
+        if end is not None and first + asked * period >= end:
+            continue  # nobody asked in that time
+        if ok is not answer:
+            answer, since = ok, asked
         needed = probe.success_threshold if ok else probe.failure_threshold
-        at = first + (asked + needed - 1) * period
+        at = first + (since + needed - 1) * period
         if ok is not verdict and (end is None or at < end):
             verdict = ok
             yield at, ok

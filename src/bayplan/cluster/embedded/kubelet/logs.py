@@ -70,15 +70,14 @@ def _stretch(pod: Pod, name: str, *, previous: bool) -> _Stretch:
     if status is None:
         raise BadRequest(f"{where} is not available")
     if previous:
-        found = _finished(status, last=True, attempt=status.restart_count - 1)
+        found = _finished(status, last=True)
         if found is None:
             raise BadRequest(f"previous terminated {where} not found")
         return found
     if status.state.running is not None:
         since = instant(status.state.running.started_at) or Instant(0)
         return _Stretch(status.restart_count, since, None, None)
-    found = _finished(status, last=False, attempt=status.restart_count)
-    found = found or _finished(status, last=True, attempt=status.restart_count)
+    found = _finished(status, last=False) or _finished(status, last=True)
     if found is not None:
         return found
     if status.state.terminated is not None:
@@ -87,11 +86,13 @@ def _stretch(pod: Pod, name: str, *, previous: bool) -> _Stretch:
     raise BadRequest(f"{where} is waiting to start: {_PULL_FAILURES.get(reason, reason)}")
 
 
-def _finished(status: ContainerStatus, *, last: bool, attempt: int) -> _Stretch | None:
+def _finished(status: ContainerStatus, *, last: bool) -> _Stretch | None:
+    """The run that is over, or the last one; which is the latest as long as the next one has not begun."""
     terminated = (status.last_state if last else status.state).terminated
     if terminated is None or not terminated.container_id:
         return None
     since = instant(terminated.started_at) or Instant(0)
+    attempt = status.restart_count - (last and status.state.waiting is None)
     return _Stretch(max(attempt, 0), since, instant(terminated.finished_at) or since, terminated.exit_code)
 
 

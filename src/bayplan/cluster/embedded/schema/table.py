@@ -31,6 +31,8 @@ class Field(msgspec.Struct, frozen=True):
     map: str = ""
     """Server-side apply: `atomic` or `granular`."""
     default: Any = None
+    proto: tuple[int, ...] = ()
+    """Protobuf field numbers: its own, after those of the struct it was inlined from."""
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -47,7 +47,10 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
         raise MalformedBodyError(_go_text(error, body)) from None
     except yaml.YAMLError as error:
         raise MalformedBodyError(f"yaml: {error}") from None
-    return _value(node, repeated), repeated
+    try:
+        return _value(node, repeated), repeated
+    except RecursionError:
+        raise MalformedBodyError("yaml: a value contains itself, or is too deep") from None
 
 
 def _go_text(error: yaml.MarkedYAMLError, body: bytes) -> str:
@@ -78,6 +81,8 @@ def _mapping(node: yaml.MappingNode, repeated: list[str]) -> dict[str, Any]:
         if key_node.tag == f"{_TAG}merge":
             merged = _value(value_node, repeated)
             for source in reversed(merged if isinstance(merged, list) else [merged]):
+                if not isinstance(source, dict):
+                    raise MalformedBodyError("yaml: map merge requires map or sequence of maps as the value")
                 inherited |= source
             continue
         if not isinstance(key_node, yaml.ScalarNode):
