@@ -33,7 +33,7 @@ _OFFICIAL_MOST = 1_000
 
 def from_json(count: int, own_spec: bool) -> float:
     """Pods a second, each from its own bytes."""
-    bodies = _bodies(count, own_spec)
+    bodies = _bodies(count, own_spec=own_spec)
 
     async def create(cluster: EmbeddedCluster) -> None:
         for number, body in enumerate(bodies):
@@ -94,13 +94,13 @@ async def _watch(cluster: EmbeddedCluster, count: int) -> None:
             return
 
 
-def _bodies(count: int, own_spec: bool) -> Iterable[bytes]:
+def _bodies(count: int, *, own_spec: bool) -> Iterable[bytes]:
     return [manifests.sent_pod(number, own_spec=own_spec) for number in range(count)]
 
 
-def into_a_dict(count: int, own_spec: bool) -> float:
+def into_a_dict(count: int) -> float:
     """Pods a second when nothing is checked: the standard library's JSON into a dict. A floor of cost."""
-    bodies = _bodies(count, own_spec)
+    bodies = _bodies(count, own_spec=True)
     store = {}
     with cpu_time() as span:
         for body in bodies:
@@ -121,11 +121,11 @@ def deep_copies(count: int) -> float:
     return count / span.seconds
 
 
-def by_official_client(count: int, own_spec: bool) -> float:
+def by_official_client(count: int) -> float:
     """Pods a second that the official client turns into its models, and nothing more."""
     from kubernetes.client import ApiClient
 
-    bodies = _bodies(count, own_spec)
+    bodies = _bodies(count, own_spec=True)
     client = ApiClient()
     with cpu_time() as span:
         for body in bodies:
@@ -140,17 +140,16 @@ def run(effort: Effort) -> Table:
     def line(measure: str, who: str, function: Callable[..., float], *how: bool, goal: float | None = None) -> Line:
         return Line(measure, who, Sort.RATE, tuple(most(effort, function, size, *how) for size in sizes), goal)
 
-    def official(measure: str, own_spec: bool) -> Line:
-        values = (
-            most(effort, by_official_client, size, own_spec)
-            if size <= _OFFICIAL_MOST and installed("kubernetes")
-            else None
-            for size in sizes
-        )
-        return Line(measure, "kubernetes (decode)", Sort.RATE, tuple(values))
-
     own, shared, template = "JSON, each its own spec", "JSON, one spec", "stamped from a template"
     replicas = f"by ReplicaSets of {_REPLICAS:,}"
+    measurable = [size <= _OFFICIAL_MOST and installed("kubernetes") for size in sizes]
+    official = tuple(
+        most(effort, by_official_client, size) if can else None for size, can in zip(sizes, measurable, strict=True)
+    )
+    peers = (
+        line(own, "json.loads into a dict", into_a_dict),
+        Line(own, "kubernetes (decode)", Sort.RATE, official),
+    )
     copies = line(template, "copy.deepcopy into a dict", deep_copies)
     return Table(
         NAME,
@@ -158,11 +157,9 @@ def run(effort: Effort) -> Table:
         tuple(f"{size:,}" for size in sizes),
         (
             line(own, OURS, from_json, True, goal=5_000),
-            line(own, "json.loads into a dict", into_a_dict, True),
-            official(own, True),
+            *peers,
             line(shared, OURS, from_json, False, goal=5_000),
-            line(shared, "json.loads into a dict", into_a_dict, False),
-            official(shared, False),
+            *(msgspec.structs.replace(peer, measure=shared) for peer in peers),
             line(template, OURS, stamped, goal=20_000),
             copies,
             line(replicas, OURS, by_replica_sets, goal=20_000),

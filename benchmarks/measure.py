@@ -21,6 +21,8 @@ import msgspec
 T = TypeVar("T")
 
 _KB = 1024
+_PATIENCE = 20
+"""Seconds after which a measurement is not repeated: a long one meets quiet and busy moments by itself."""
 
 
 class Effort(msgspec.Struct, frozen=True):
@@ -79,8 +81,12 @@ def alone(function: Callable[..., T], *arguments: object) -> T:
 
 
 def repeated(effort: Effort, function: Callable[..., T], *arguments: object) -> list[T]:
-    """The answers of some repeats, each alone."""
-    return [alone(function, *arguments) for _ in range(effort.repeats)]
+    """The answers of some repeats, each alone; fewer, but one at least, when they take long."""
+    end = time.monotonic() + _PATIENCE
+    answers = [alone(function, *arguments)]
+    while len(answers) < effort.repeats and time.monotonic() < end:
+        answers.append(alone(function, *arguments))
+    return answers
 
 
 def least(effort: Effort, function: Callable[..., float], *arguments: object) -> float:

@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.cluster.kinds import EVENT, NODE, POD, Kind
 from bayplan.cluster.objects import Object
-from bayplan.model.clock import Instant, parse_rfc3339
+from bayplan.model.clock import parse_rfc3339
 
 NOW = parse_rfc3339("2026-01-01T10:00:00Z")
 
@@ -99,7 +99,3 @@ EVENTS = [
     event("gpu-2", "NodeNotReady", "Node gpu-2 status is now: NodeNotReady", kind="Node"),
     event("vision/detect-1", "BackOff", "Back-off restarting failed container c", warning=True, count=4),
 ]
-
-
-def later(minutes: int) -> Instant:
-    return Instant(NOW + minutes * 60_000_000)

@@ -157,8 +157,8 @@ def test_the_reasons_are_counted_as_kube_scheduler_words_them() -> None:
     bench.to(1)
     assert bench.why("big") == (
         "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 Insufficient "
-        "cpu. no new claims to deallocate, preemption: 0/4 nodes are available: 1 No preemption victims found for incoming "
-        "pod, 3 Preemption is not helpful for scheduling."
+        "cpu. no new claims to deallocate, preemption: 0/4 nodes are available: 1 No preemption victims found for "
+        "incoming pod, 3 Preemption is not helpful for scheduling."
     )
     assert ("FailedScheduling", bench.why("big")) in bench.events()
 
@@ -246,6 +246,19 @@ def test_nothing_is_ever_overbooked_and_no_room_is_overlooked(steps: list[tuple[
         assert min(free.values()) >= 0
         waiting = [asked[name] for name in asked if not where[name]]
         assert not waiting or min(waiting) > max(free.values())
+
+
+def test_a_refused_bind_holds_up_nobody_for_long() -> None:
+    bench = Bench()
+    bench.node("a")
+    for name in ("p", "q"):
+        bench.pod(name)
+    spec = bench.world.server.get(POD, "default", "p").sections["spec"]
+    outcome = bench.scheduler.reconcile(("", "queue"), bench.world.store, bench.world.now)
+    assert len(outcome.writes) == 2  # and neither is done: as if the first had been refused
+    assert not spec.plain().get("nodeName")
+    bench.to(2)
+    assert bench.where() == {"p": "a", "q": "a"}
 
 
 def test_a_placer_counts_its_own_answer_at_once() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.simulate.scenario import scaled
+from bayplan.cli.up import up
+from bayplan.simulate.scenario import Entry, Scenario, scaled
 from bayplan.simulate.scenario_file import ScenarioError, parse_scenario, read_scenario, shipped
 
 _GOOD = """\
@@ -169,3 +172,22 @@ def test_load_and_quota_grow_with_the_nodes() -> None:
 
 
 _SHIPPED = shipped()
+
+
+_PAGE = (Path(__file__).parents[2] / "docs" / "up.md").read_text()
+
+
+def test_every_key_of_a_scenario_is_documented() -> None:
+    entries = [Scenario, *Entry.__subclasses__()]
+    keys = {field.encode_name for entry in entries for field in msgspec.structs.fields(entry)}
+    assert [key for key in sorted(keys) if f"`{key}`" not in _PAGE] == []
+
+
+def test_the_example_of_the_documentation_can_be_used() -> None:
+    example = re.findall(r"^```yaml\n(.*?)^```", _PAGE, re.M | re.S)
+    assert [parse_scenario("up.md", text).node_count for text in example] == [2]
+
+
+def test_every_flag_is_documented() -> None:
+    flags = [name for option in up.params for name in option.opts if name.startswith("--")]
+    assert [flag for flag in flags if f"`{flag} " not in _PAGE and flag != "--output"] == []

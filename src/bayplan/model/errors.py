@@ -8,8 +8,10 @@
     │   └── ServerError           500  the server failed; nothing is known of the outcome
     └── PermanentError            the same call will fail again
         ├── BadRequest            400  the request cannot be read
+        ├── Unauthorized          401  the server does not know who asks
         ├── Forbidden             403  quota, policy or rights
         ├── NotFound              404
+        ├── MethodNotAllowed      405  the verb does not go with the resource
         ├── AlreadyExists         409
         ├── UnsupportedMediaType  415
         └── Invalid               422  the object breaks rules; one Cause per field
@@ -111,6 +113,14 @@ class BadRequest(ApiError, PermanentError):
     reason = "BadRequest"
 
 
+class Unauthorized(ApiError, PermanentError):
+    """The server does not know who asks: a wrong or expired token or client certificate."""
+
+    code = "BP-C401"
+    status = 401
+    reason = "Unauthorized"
+
+
 class Forbidden(ApiError, PermanentError):
     """Understood and refused: a quota, a policy, a terminating namespace."""
 
@@ -125,6 +135,14 @@ class NotFound(ApiError, PermanentError):
     code = "BP-C404"
     status = 404
     reason = "NotFound"
+
+
+class MethodNotAllowed(ApiError, PermanentError):
+    """The verb does not go with the resource."""
+
+    code = "BP-C405"
+    status = 405
+    reason = "MethodNotAllowed"
 
 
 class AlreadyExists(ApiError, PermanentError):

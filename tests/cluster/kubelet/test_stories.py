@@ -376,6 +376,17 @@ def test_the_back_off_tells_its_length() -> None:
     assert waiting.message.startswith("back-off 5m0s restarting failed container=app pod=p_default(")
 
 
+def test_an_image_that_lies_on_the_node_is_not_pulled() -> None:
+    stage = Stage()
+    node = stage.node()
+    images = [{"names": ["registry.test/app:1"], "sizeBytes": 1}]
+    stage.world.server.write_status(node, {**node.sections["status"].plain(), "images": images})
+    stage.pod()
+    stage.to(10)
+    assert stage.seen[-1] == (1.0, "Running | running")
+    assert [reason for _, reason, _ in stage.events] == ["Pulled", "Created", "Started"]
+
+
 def test_another_image_restarts_the_container() -> None:
     stage = Stage()
     stage.node()

@@ -82,8 +82,8 @@ def _nodes(rows: Iterable[NodeRow], count: int, teams: Teams) -> Table:
     table.add_column("CELLS", no_wrap=True, min_width=15)
     for name in ("CPU", "MEMORY"):
         table.add_column(name, no_wrap=True, min_width=_BAR + 5)
-    table.add_column("PODS", justify="right")
-    table.add_column("STATUS", no_wrap=True)
+    table.add_column("PODS", no_wrap=True, min_width=4, justify="right")
+    table.add_column("STATUS", no_wrap=True, overflow="ellipsis")
     shown = 0
     for row in rows:
         shown += 1

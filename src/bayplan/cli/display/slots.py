@@ -13,19 +13,17 @@ class Slots:
     """The slots of all nodes, remembered from one picture to the next."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, list[str | None]] = {}
+        self._nodes: dict[str, Sequence[str | None]] = {}
 
     def place(self, node: str, size: int, holders: Mapping[str, int]) -> Sequence[str | None]:
         """Who is on each of a node's slots, given how many each holder has. More than fit are not drawn."""
-        slots = [holder if holder in holders else None for holder in self._nodes.get(node, [])][:size]
-        slots += [None] * (size - len(slots))
-        for holder, count in holders.items():
-            missing = count - slots.count(holder)
-            for index, taken in enumerate(slots):
-                if missing <= 0:
-                    break
-                if taken is None:
-                    slots[index] = holder
-                    missing -= 1
+        left = dict(holders)
+        slots: list[str | None] = [None] * size
+        for index, holder in enumerate(self._nodes.get(node, ())[:size]):
+            if holder is not None and left.get(holder, 0) > 0:
+                slots[index] = holder
+                left[holder] -= 1
+        new = (holder for holder, count in left.items() for _ in range(count))
+        slots = [next(new, None) if holder is None else holder for holder in slots]
         self._nodes[node] = slots
         return slots

@@ -69,9 +69,12 @@ def begin(item: Object, options: DeleteOptions, now: Instant) -> ObjectMeta | No
     )
 
 
-def finished(meta: ObjectMeta) -> bool:
+def finished(item: Object) -> bool:
     """Whether nothing holds a deleted object any more."""
-    return meta.deletion_timestamp is not None and not meta.finalizers and not meta.deletion_grace_period_seconds
+    meta = item.meta
+    if meta.deletion_timestamp is None or meta.finalizers or meta.deletion_grace_period_seconds:
+        return False
+    return not terminating(item)
 
 
 def _grace(item: Object, options: DeleteOptions) -> int:

@@ -278,8 +278,11 @@ class SchedulerController:
             item = view.get(POD, *key)
             assert item is not None  # what is gone has left the queue
             waiting = self._queue[key]
-            waiting.tries, waiting.tried, waiting.seen = waiting.tries + 1, now, self._stirs
-            writes += _writes(item, self._placer.place(item), now)
+            placement = self._placer.place(item)
+            waiting.tries += 1
+            waiting.tried = now
+            waiting.seen = -1 if placement.node else self._stirs  # a refused bind is tried again after the back-off
+            writes += _writes(item, placement, now)
         return Outcome(writes, now if self._more else self._next(now))
 
     def _next(self, now: Instant) -> Instant | None:

@@ -64,6 +64,7 @@ from bayplan.model.clock import Instant, rfc3339
 from bayplan.model.errors import Conflict, Details, ServerError
 from bayplan.model.meta import ObjectMeta
 
+_NOT_FOR_CREATION = frozenset(("resourceVersion", "managedFields"))
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # as upstream: no vowels, nothing that reads as a word
 
 
@@ -122,7 +123,7 @@ class Server:
     def _create_as_before(self, namespace: str, meta: Doc, spec: bytes) -> Object | None:
         """Create a pod whose spec was admitted before; None when it has to go the whole way."""
         sections = self._recall.find(namespace, spec, meta)
-        if sections is None or meta.get("namespace", namespace) != namespace or "resourceVersion" in meta:
+        if sections is None or meta.get("namespace", namespace) != namespace or meta.keys() & _NOT_FOR_CREATION:
             return None
         meta["namespace"] = namespace
         fill_metadata(meta, strategy_of(POD), self)
@@ -241,11 +242,10 @@ class Server:
         if options.dry_run:
             return Object(kind, meta, sections, old.version if old else 0)
         state.commit()
-        if old is not None and deletion.finished(meta):
-            last = Object(kind, meta, sections, old.version)
-            if not deletion.terminating(last):
-                self.store.remove(kind, meta.namespace, meta.name, last)
-                return last
+        last = Object(kind, meta, sections, old.version if old else 0)
+        if old is not None and deletion.finished(last):
+            self.store.remove(kind, meta.namespace, meta.name, last)
+            return last
         return self.store.put(kind, meta, sections)
 
     # --- writing as the cluster's own parts do: trusted, so unchecked
@@ -280,11 +280,13 @@ class Server:
     def write_metadata(self, item: Object, patch: Doc) -> Object:
         """Merge-patch the metadata of an object's present version. Raises NotFound, Conflict when it was made anew."""
         present = self._present(item)
-        meta = msgspec.convert(merge_patch(msgspec.to_builtins(present.meta), patch), ObjectMeta)
+        plain = msgspec.json.decode(msgspec.json.encode(present.meta))  # by way of JSON: managedFields are raw
+        meta = meta_of({"metadata": merge_patch(plain, patch)})
         if meta == present.meta:
             return present
-        if deletion.finished(meta):
-            return self.store.remove(item.kind, item.namespace, item.name, Object(item.kind, meta, present.sections, 0))
+        last = Object(item.kind, meta, present.sections, present.version)
+        if deletion.finished(last):
+            return self.store.remove(item.kind, item.namespace, item.name, last)
         return self.store.put(item.kind, meta, present.sections)
 
     def _present(self, item: Object) -> Object:

@@ -22,13 +22,14 @@ from bayplan.cluster.embedded.schema.protobuf import MEDIA as PROTOBUF
 from bayplan.cluster.embedded.schema.protobuf import read_protobuf
 from bayplan.cluster.kinds import KINDS
 from bayplan.cluster.objects import Object
+from bayplan.cluster.served.computed import ACCESS_REVIEW, COMPUTED, Computed, reviewed
 from bayplan.cluster.served.discovery import AGGREGATED, Discovery
 from bayplan.cluster.served.exchange import ClientGoneError, Exchange, Receive, Scope, Send
 from bayplan.cluster.served.openapi import document, index
 from bayplan.cluster.served.presentation import Presentation
 from bayplan.cluster.served.routes import Route, Routes
 from bayplan.cluster.served.watching import Watching
-from bayplan.model.errors import ApiError, BadRequest, NotFound, PermanentError, ServerError
+from bayplan.model.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, ServerError, Unauthorized
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
@@ -37,22 +38,6 @@ Doc = dict[str, Any]
 _OPEN_PATHS = frozenset(("/healthz", "/livez", "/readyz", "/version"))
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.4+bayplan", "platform": "linux/amd64"}
 _SUCCESS: Doc = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-
-
-class Unauthorized(ApiError, PermanentError):
-    """The token is missing or not the one that was given out."""
-
-    code = "BP-C401"
-    status = 401
-    reason = "Unauthorized"
-
-
-class MethodNotAllowed(ApiError, PermanentError):
-    """The verb does not go with the resource."""
-
-    code = "BP-C405"
-    status = 405
-    reason = "MethodNotAllowed"
 
 
 class Api:
@@ -64,8 +49,9 @@ class Api:
         self._token = token
         self._address = address
         self._kinds = [*KINDS.values()]
-        self._routes = Routes(self._kinds)
-        self._discovery = Discovery(self._kinds)
+        self._routes = Routes((*self._kinds, *COMPUTED))
+        self._discovery = Discovery((*self._kinds, *COMPUTED))
+        self._computed = Computed(cluster)
         self._watching = Watching(cluster)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,6 +83,8 @@ class Api:
         route = self._routes.find(exchange.path)
         if route is None:
             await self._about(exchange)
+        elif route.kind in COMPUTED:
+            await self._compute(exchange, route)
         elif route.subresource in ("log", "binding", "eviction", "scale"):
             await self._small(exchange, route)
         elif route.name:
@@ -152,6 +140,17 @@ class Api:
             case ["openapi", "v3", "apis", group, version]:
                 return document(group, version, self._kinds)
         return None
+
+    async def _compute(self, exchange: Exchange, route: Route) -> None:
+        if (exchange.method == "POST") != (route.kind is ACCESS_REVIEW):
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        if exchange.method == "POST":
+            body = await exchange.body()
+            review = {} if exchange.headers.get("content-type", "").startswith(PROTOBUF) else _plain(exchange, body, "")
+            await exchange.answer(201, msgspec.json.encode(reviewed(review)))
+            return
+        found = await self._computed.read(route, exchange.query.get("labelSelector", ""))
+        await exchange.answer(200, msgspec.json.encode(found))
 
     # --- collections
 

@@ -119,8 +119,7 @@ class _Look:
         found = manners(self.pod, defaults)
         self.problems = found.problems
         self.runs = runs_of(self.pod.spec, found.of, self.stored)
-        images = {name for image in node.status.images for name in image.names}
-        self.life = Life(self.pod, self.runs, self.began, now, images)
+        self.life = Life(self.pod, self.runs, self.began, now, node.status.images)
 
     def outcome(self) -> Outcome:
         if self.item.meta.deletion_timestamp is not None:

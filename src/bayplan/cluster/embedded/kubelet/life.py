@@ -9,7 +9,7 @@ Source of truth: computePodActions and SyncPod in pkg/kubelet/kuberuntime, image
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bayplan.cluster.embedded.kubelet.course import SIGTERM, End, ended, failing_pull, stopped
@@ -17,6 +17,7 @@ from bayplan.cluster.embedded.kubelet.run import Run, image_size
 from bayplan.cluster.embedded.kubelet.summary import failed_for_good
 from bayplan.model.clock import MILLISECOND, SECOND, Instant
 from bayplan.model.durations import format_duration
+from bayplan.model.nodes import ContainerImage
 from bayplan.model.pods import Pod, Probe
 
 
@@ -31,7 +32,9 @@ class Event(NamedTuple):
 class Life:
     """A pod's containers at an instant. `images` are those that lie on the node."""
 
-    def __init__(self, pod: Pod, runs: Sequence[Run], began: Instant, now: Instant, images: Iterable[str]) -> None:
+    def __init__(
+        self, pod: Pod, runs: Sequence[Run], began: Instant, now: Instant, images: Sequence[ContainerImage]
+    ) -> None:
         self.pod = pod
         self.runs = runs
         self.mains = [run for run in runs if not run.init]
@@ -141,7 +144,9 @@ class Life:
     # --- starting
 
     def _lies_here(self, run: Run) -> bool:
-        return run.spec.image_pull_policy != "Always" and (run.restarts > 0 or run.spec.image in self._images)
+        if run.spec.image_pull_policy == "Always":
+            return False
+        return run.restarts > 0 or any(run.spec.image in each.names for each in self._images)
 
     def _start(self, run: Run, begin: Instant) -> bool:
         """The first start: the image comes first."""

@@ -24,6 +24,7 @@ _REMEMBERED_RUNS = 6  # as many short runs as it takes to reach the longest back
 _LONG = 1 << 62
 
 
+@functools.lru_cache(maxsize=16_384)
 def instant(text: str | None) -> Instant | None:
     """The time in a status, where there is one."""
     return parse_rfc3339(text) if text else None

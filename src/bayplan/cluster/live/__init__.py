@@ -1,0 +1,1 @@
+"""The live engine: the port `Cluster` over HTTP, on any Kubernetes API server, and the reflector that follows one."""
