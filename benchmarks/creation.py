@@ -46,17 +46,24 @@ def from_json(count: int, own_spec: bool) -> float:
 
 def stamped(count: int) -> float:
     """Pods a second, stamped from one template as controllers do."""
-    pod = json.loads(manifests.sent_pod(0))
-    spec = Section(json.dumps(pod["spec"]).encode())
-    meta = ObjectMeta(generate_name="trainer-", namespace="default", labels=pod["metadata"]["labels"])
+    spec, metas = template_of(count)
 
     async def create(cluster: EmbeddedCluster) -> None:
         for number in range(count):
-            cluster.world.server.stamp(POD, meta, {"spec": spec})
+            cluster.world.server.stamp(POD, metas[number // _REPLICAS], {"spec": spec})
             if not number % _GIVE_WAY:
                 await asyncio.sleep(0)
 
     return asyncio.run(_seen(count, create))
+
+
+def template_of(count: int) -> tuple[Section, list[ObjectMeta]]:
+    """A template's spec, and metadata for every thousand of its pods, as if they were of different owners."""
+    pod = json.loads(manifests.sent_pod(0))
+    labels = pod["metadata"]["labels"]
+    prefixes = (f"trainer-{number}-" for number in range(1 + count // _REPLICAS))
+    metas = [ObjectMeta(generate_name=each, namespace="default", labels=labels) for each in prefixes]
+    return Section(json.dumps(pod["spec"]).encode()), metas
 
 
 def by_replica_sets(count: int) -> float:

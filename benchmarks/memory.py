@@ -14,9 +14,9 @@ from collections.abc import Callable
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.store import Store
 from bayplan.cluster.kinds import POD
-from bayplan.cluster.objects import Object, Section
-from bayplan.model.meta import ObjectMeta
+from bayplan.cluster.objects import Object
 from benchmarks import manifests
+from benchmarks.creation import template_of
 from benchmarks.measure import Effort, installed, least, missing, resident
 from benchmarks.report import OURS, Line, Sort, Table
 
@@ -51,13 +51,11 @@ def stamped(count: int) -> float:
     """Pods stamped from one template."""
     cluster = EmbeddedCluster(())
     server = cluster.world.server
-    pod = json.loads(manifests.sent_pod(0))
-    sections = {"spec": Section(json.dumps(pod["spec"]).encode())}
-    meta = ObjectMeta(generate_name="trainer-", namespace="default", labels=pod["metadata"]["labels"])
-    server.stamp(POD, meta, sections)
+    spec, metas = template_of(count)
+    server.stamp(POD, metas[-1], {"spec": spec})
     before = _settled()
-    for _ in range(count):
-        server.stamp(POD, meta, sections)
+    for number in range(count):
+        server.stamp(POD, metas[number // 1_000], {"spec": spec})
     return (_settled() - before) / count
 
 

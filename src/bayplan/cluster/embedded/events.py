@@ -62,7 +62,7 @@ class Recorder:
         """Store an Event, count it on an earlier one, or drop it when there is too much of it."""
         now = self._server.now()
         subject = (event.about.uid or event.about.name, event.component, event.type, event.reason)
-        identity: tuple[str, ...] = (*subject, message)
+        identity: tuple[str, ...] = (*subject, event.field, message)
         if self._is_one_of_many(subject, message, now):
             message, identity = f"(combined from similar events): {message}", subject
         allowance = _remembered(self._allowances, subject[:2], lambda: _Allowance(_BURST, now))
@@ -97,21 +97,21 @@ class Recorder:
 def _document(event: Emit, message: str, namespace: str, name: str, now: str) -> dict[str, Any]:
     return {
         "metadata": {"name": name, "namespace": namespace},
-        "involvedObject": _reference(event.about),
+        "involvedObject": _reference(event.about, event.field),
         "reason": event.reason,
         "message": message,
-        "source": {"component": event.component},
+        "source": {"component": event.component, "host": event.host} if event.host else {"component": event.component},
         "firstTimestamp": now,
         "lastTimestamp": now,
         "count": 1,
         "type": event.type,
         "eventTime": None,
         "reportingComponent": event.component,
-        "reportingInstance": "",
+        "reportingInstance": event.host,
     }
 
 
-def _reference(about: Object) -> dict[str, str]:
+def _reference(about: Object, field: str) -> dict[str, str]:
     named = {
         "kind": about.kind.name,
         "namespace": about.namespace,
@@ -119,6 +119,7 @@ def _reference(about: Object) -> dict[str, str]:
         "uid": about.uid,
         "apiVersion": about.kind.api_version,
         "resourceVersion": about.meta.resource_version,
+        "fieldPath": field,
     }
     return {key: value for key, value in named.items() if value}
 

@@ -150,7 +150,7 @@ class Server:
         request = Request(kind, "CREATE", namespace, doc, dry_run=options.dry_run, warnings=warnings)
         state = self._state.transaction()
         admit_create(strategy, request, self._plugins, state, self)
-        if version.isdigit() and int(version) and not options.dry_run:
+        if version.isascii() and version.isdigit() and version.strip("0") and not options.dry_run:
             raise ServerError("resourceVersion should not be set on objects to be created")
         name = doc["metadata"]["name"]
         if self.store.get(kind, doc["metadata"].get("namespace", ""), name) is not None:

@@ -105,6 +105,10 @@ class Emit(Write, frozen=True):
     reason: str
     message: str
     component: str
+    field: str = ""
+    """The part of the object it is about: `spec.containers{app}`."""
+    host: str = ""
+    """The machine that the component speaks from."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -223,7 +223,11 @@ class _Look:
             status = self._status(over=over, failed=failed)
             if status != self.stored:
                 writes.append(SetStatus(self.item, status))
-        writes += [Emit(self.item, *event, COMPONENT) for event in self.life.events]
+        host = self.pod.spec.node_name
+        writes += [
+            Emit(self.item, event.type, event.reason, event.message, COMPONENT, event.field, host)
+            for event in self.life.events
+        ]
         return Outcome(writes, None if over else self.life.next)
 
     def _status(self, *, over: bool, failed: Event | None) -> Doc:

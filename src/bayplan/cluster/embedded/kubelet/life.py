@@ -27,6 +27,14 @@ class Event(NamedTuple):
     type: str
     reason: str
     message: str
+    field: str = ""
+    """The container it is about, as a path."""
+
+
+def _field(run: Run | None) -> str:
+    if run is None:
+        return ""
+    return f"spec.{'initContainers' if run.init else 'containers'}{{{run.name}}}"
 
 
 class Life:
@@ -45,13 +53,13 @@ class Life:
         self._images = images
         self._told = {run.name for run, begin in self._queue() if begin is not None}
 
-    def normal(self, reason: str, message: str) -> None:
-        """Tell of something usual."""
-        self.events.append(Event("Normal", reason, message))
+    def normal(self, reason: str, message: str, run: Run | None = None) -> None:
+        """Tell of something usual, with the container it is about."""
+        self.events.append(Event("Normal", reason, message, _field(run)))
 
-    def warning(self, reason: str, message: str) -> None:
-        """Tell of something wrong."""
-        self.events.append(Event("Warning", reason, message))
+    def warning(self, reason: str, message: str, run: Run | None = None) -> None:
+        """Tell of something wrong, with the container it is about."""
+        self.events.append(Event("Warning", reason, message, _field(run)))
 
     def _wake(self, at: int) -> None:
         self.next = Instant(at) if self.next is None else min(self.next, Instant(at))
@@ -111,7 +119,7 @@ class Life:
         course = run.course()
         end = course.end
         if run.image_changed:
-            self.normal("Killing", f"Container {run.name} definition changed, will be restarted")
+            self.normal("Killing", f"Container {run.name} definition changed, will be restarted", run)
             end = ended(self.now, SIGTERM)
         if end is not None and end.at <= self.now:
             run.finish(end)
@@ -138,7 +146,7 @@ class Life:
             who = f"{self.pod.metadata.name}_{self.pod.metadata.namespace}({self.pod.metadata.uid})"
             span = format_duration(delay)
             run.wait("CrashLoopBackOff", f"back-off {span} restarting failed container={run.name} pod={who}")
-            self.warning("BackOff", f"Back-off restarting failed container {run.name} in pod {who}")
+            self.warning("BackOff", f"Back-off restarting failed container {run.name} in pod {who}", run)
         return False
 
     # --- starting
@@ -164,7 +172,7 @@ class Life:
 
     def _tell_pulling(self, run: Run) -> None:
         self._told.add(run.name)
-        self.normal("Pulling", f'Pulling image "{run.spec.image}"')
+        self.normal("Pulling", f'Pulling image "{run.spec.image}"', run)
 
     def _begin(self, run: Run) -> None:
         again = run.outcome is not None
@@ -172,7 +180,7 @@ class Life:
         run.start(self.now, self.pod.metadata.uid)
         if self._lies_here(run):
             present = f'Container image "{image}" already present on machine and can be accessed by the pod'
-            self.normal("Pulled", present)
+            self.normal("Pulled", present, run)
         else:
             if again:
                 self._tell_pulling(run)
@@ -181,9 +189,9 @@ class Life:
             pulled = (
                 f'Successfully pulled image "{image}" in {span} ({span} including waiting). Image size: {size} bytes.'
             )
-            self.normal("Pulled", pulled)
-        self.normal("Created", "Container created")
-        self.normal("Started", "Container started")
+            self.normal("Pulled", pulled, run)
+        self.normal("Created", "Container created", run)
+        self.normal("Started", "Container started", run)
 
     def _fail_pull(self, run: Run, begin: Instant) -> bool:
         image = run.spec.image
@@ -199,14 +207,14 @@ class Life:
             f'failed to resolve reference "{image}": {image}: not found'
         )
         if pull.backing_off:
-            self.normal("BackOff", f'Back-off pulling image "{image}"')
+            self.normal("BackOff", f'Back-off pulling image "{image}"', run)
             run.wait(reason, f'Back-off pulling image "{image}": ErrImagePull: {why}')
         else:
             if pull.failures > 1:
                 self._tell_pulling(run)
-            self.warning("Failed", f'Failed to pull image "{image}": {why}')
+            self.warning("Failed", f'Failed to pull image "{image}": {why}', run)
             run.wait(reason, why)
-        self.warning("Failed", f"Error: {reason}")
+        self.warning("Failed", f"Error: {reason}", run)
         return False
 
     # --- stopping
@@ -247,7 +255,7 @@ class Life:
 
     def tell_stopping(self, run: Run) -> None:
         """Tell that a container is being stopped."""
-        self.normal("Killing", f"Stopping container {run.name}")
+        self.normal("Killing", f"Stopping container {run.name}", run)
 
     def _ends(self, at: Instant, grace: int) -> dict[str, End]:
         running = [run for run in self.runs if run.running_since is not None]
@@ -271,7 +279,7 @@ class Life:
         what = "Init container" if run.init else "Container"
         policy = run.spec.restart_policy or self.pod.spec.restart_policy
         after = "" if policy == "Never" or run.init else ", will be restarted"
-        self.normal("Killing", f"{what} {run.name} failed {end.probe} probe{after}")
+        self.normal("Killing", f"{what} {run.name} failed {end.probe} probe{after}", run)
 
     def _tell_probe(self, run: Run, name: str) -> None:
         probes = {
@@ -281,7 +289,9 @@ class Life:
         }
         probe = probes[name]
         if probe is not None:
-            self.warning("Unhealthy", f"{name.capitalize()} probe failed: {_answer(probe, self.pod.status.pod_ip)}")
+            self.warning(
+                "Unhealthy", f"{name.capitalize()} probe failed: {_answer(probe, self.pod.status.pod_ip)}", run
+            )
 
 
 def _hook(run: Run) -> int:
