@@ -37,17 +37,20 @@ async def main() -> None:
 
     print("\nwhat the pods went through, as a watch tells it")
     watching = asyncio.create_task(follow(cluster, revision))
-    for _ in range(SECONDS):
+    while not watching.done():
         await cluster.advance(1)
-    await watching
 
 
 async def follow(cluster: Cluster, revision: str) -> None:
+    told: dict[str, tuple[bool, str]] = {}
     async for event in cluster.watch(POD, "default", since=revision, timeout=SECONDS):
         assert event.object is not None
         pod = event.object.view(Pod)
         version = pod.spec.containers[0].image.rpartition(":")[2]
-        print(f"  {event.type:8} {pod.metadata.name}  version {version}  {state(pod)}")
+        news = event.type == "DELETED", state(pod)
+        if told.get(pod.metadata.name) != news:
+            print(f"  {event.type:8} {pod.metadata.name}  version {version}  {state(pod)}")
+        told[pod.metadata.name] = news
 
 
 def state(pod: Pod) -> str:

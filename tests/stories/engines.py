@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import subprocess
 import tempfile
 import threading
@@ -35,7 +34,6 @@ _QUICK = Defaults(
     run=100 * MILLISECOND,
     jitter=0.0,
 )
-_LEASE = "patch lease {node} -n kube-node-lease --type=merge -p {patch}"
 
 
 class Answer(NamedTuple):
@@ -139,7 +137,7 @@ def embedded() -> Iterator[Engine]:
     """The embedded engine in real time, on a thread of its own."""
     kubectl = Toolchain().programs()["kubectl"]
     with tempfile.TemporaryDirectory() as folder:
-        ready, over = threading.Event(), _Over()
+        ready, over = threading.Event(), threading.Event()
         target = Path(folder, "kubeconfig")
         thread = threading.Thread(target=lambda: asyncio.run(_serve(target, ready, over)), name="embedded")
         thread.start()
@@ -152,30 +150,12 @@ def embedded() -> Iterator[Engine]:
             thread.join()
 
 
-class _Over:
-    """An end that one thread tells another's event loop."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._event = asyncio.Event()
-
-    async def wait(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        await self._event.wait()
-
-    def set(self) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._event.set)
-
-
-async def _serve(target: Path, ready: threading.Event, over: _Over) -> None:
+async def _serve(target: Path, ready: threading.Event, over: threading.Event) -> None:
     cluster = embedded_cluster(clock=SystemClock(), seed=1, behaviour=_QUICK)
     running = asyncio.create_task(cluster.run())
     async with serve(cluster, kubeconfig_out=target):
-        waiting = asyncio.create_task(over.wait())
-        await asyncio.sleep(0)
         ready.set()
-        await waiting
+        await asyncio.to_thread(over.wait)
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
@@ -192,7 +172,3 @@ def _opened(kind: type[Engine], kubectl: Path, kubeconfig: Path) -> Iterator[Eng
         finally:
             engine.close()
 
-
-def can_have_a_lab() -> bool:
-    """Whether the programs of the lab are there."""
-    return bool(os.environ.get("PATH")) and bool(Toolchain().programs())

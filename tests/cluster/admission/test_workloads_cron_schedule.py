@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.cluster.embedded.admission.workloads.cron_schedule import ScheduleError, check_schedule, location_fault
+from bayplan.cluster.embedded.admission.workloads.cron_schedule import ScheduleError, location_fault, read_schedule
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from bayplan.cluster.embedded.admission.workloads.cron_schedule import ScheduleE
     ],
 )
 def test_a_good_schedule(schedule: str) -> None:
-    check_schedule(schedule)
+    read_schedule(schedule)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_good_schedule(schedule: str) -> None:
 )
 def test_a_bad_schedule_tells_why(schedule: str, fault: str) -> None:
     with pytest.raises(ScheduleError) as raised:
-        check_schedule(schedule)
+        read_schedule(schedule)
     assert str(raised.value) == fault
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from bayplan.cluster.lab.identity import Authority, kubeconfig, signing_key, token, write_private
+from bayplan.cluster.credentials import Authority, kubeconfig, signing_key, token, write_private
 from bayplan.cluster.lab.processes import Processes, free_ports
 from bayplan.cluster.lab.toolchain import DEFAULT_VERSION, Toolchain
 from bayplan.model.clock import SECOND, SystemClock

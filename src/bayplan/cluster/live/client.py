@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import msgspec
 
 import bayplan
 from bayplan.cluster.live.config import Access, ConfigError
@@ -39,6 +40,16 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 Query = Mapping[str, str]
 Warn = Callable[[str], None]
+
+
+class _Request(msgspec.Struct, frozen=True):
+    method: str
+    path: str
+    query: Query | None
+    body: bytes | None = None
+    media: str = ""
+    within: float | None = None
+    """Seconds for each piece of the answer; None waits for ever."""
 
 
 class Client:
@@ -81,15 +92,13 @@ class Client:
         self, method: str, path: str, *, query: Query | None = None, body: bytes | None = None, media: str = ""
     ) -> bytes:
         """One request and the body of its answer. Raises the error that the answer stands for."""
-        timeout = httpx2.Timeout(_ANSWER, connect=_CONNECT)
-        async with self._exchange(method, path, query, body, media, timeout) as response:
+        async with self._exchange(_Request(method, path, query, body, media, _ANSWER)) as response:
             return await self._read(response)
 
     async def stream(self, path: str, *, query: Query) -> AsyncGenerator[bytes]:
         """The answer to a GET, piece by piece as it comes, with no limit of time. Raises as `call` does."""
-        timeout = httpx2.Timeout(None, connect=_CONNECT)
         async with (
-            self._exchange("GET", path, query, None, "", timeout) as response,
+            self._exchange(_Request("GET", path, query)) as response,
             aclosing(response.aiter_bytes()) as pieces,
         ):
             while True:
@@ -102,14 +111,12 @@ class Client:
                 yield piece
 
     @asynccontextmanager
-    async def _exchange(
-        self, method: str, path: str, query: Query | None, body: bytes | None, media: str, timeout: httpx2.Timeout
-    ) -> AsyncIterator[httpx2.Response]:
+    async def _exchange(self, request: _Request) -> AsyncIterator[httpx2.Response]:
         """An answer that is not a refusal, its body still to be read."""
-        response = await self._send(method, path, query, body, media, timeout)
+        response = await self._send(request)
         if response.status_code == Unauthorized.status and self._credentials.refused():
             await response.aclose()
-            response = await self._send(method, path, query, body, media, timeout)
+            response = await self._send(request)
         try:
             self._pass_warnings(response)
             if response.status_code >= 300:
@@ -118,23 +125,21 @@ class Client:
         finally:
             await response.aclose()
 
-    async def _send(
-        self, method: str, path: str, query: Query | None, body: bytes | None, media: str, timeout: httpx2.Timeout
-    ) -> httpx2.Response:
-        headers = {"Content-Type": media} if media else {}
+    async def _send(self, request: _Request) -> httpx2.Response:
+        headers = {"Content-Type": request.media} if request.media else {}
         if authorization := await self._credentials.header():
             headers["Authorization"] = authorization
-        request = self._http.build_request(
-            method,
-            self._access.server + path,
-            params=query or None,
-            content=body,
-            headers=headers,
-            timeout=timeout,
-            extensions=dict(self._extensions),
-        )
         try:
-            return await self._http.send(request, stream=True)
+            prepared = self._http.build_request(
+                request.method,
+                self._access.server + request.path,
+                params=request.query or None,
+                content=request.body,
+                headers=headers,
+                timeout=httpx2.Timeout(request.within, connect=_CONNECT),
+                extensions=dict(self._extensions),
+            )
+            return await self._http.send(prepared, stream=True)
         except httpx2.HTTPError as error:
             raise broken(error, self._access.server) from error
 

@@ -1,4 +1,4 @@
-"""Who we say we are, in each request: a fixed token, a token file that is renewed, or a program that prints credentials.
+"""Who we say we are, in each request: a fixed token, a file whose token is renewed, a program that prints credentials.
 
 A credential gives the Authorization header, and after a refusal (401) says whether a second try is worth it.
 """

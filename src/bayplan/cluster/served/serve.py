@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.cluster.embedded.engine import EmbeddedCluster
-from bayplan.cluster.lab.identity import Authority, kubeconfig, token, write_private
+from bayplan.cluster.credentials import Authority, kubeconfig, token, write_private
 from bayplan.cluster.served.app import Api
 from bayplan.model.clock import SECOND, SystemClock
 from bayplan.service.http import listen, new_server

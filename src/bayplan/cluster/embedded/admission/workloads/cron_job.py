@@ -13,7 +13,7 @@ from bayplan.cluster.embedded.admission.kinds.carry import keep_spec, keep_statu
 from bayplan.cluster.embedded.admission.pods.defaults import default_pod_template
 from bayplan.cluster.embedded.admission.strategy import Strategy
 from bayplan.cluster.embedded.admission.syntax import size, subdomain_name, too_long
-from bayplan.cluster.embedded.admission.workloads.cron_schedule import ScheduleError, check_schedule, location_fault
+from bayplan.cluster.embedded.admission.workloads.cron_schedule import ScheduleError, location_fault, read_schedule
 from bayplan.cluster.embedded.admission.workloads.job_policies import default_pod_failure_policy
 from bayplan.cluster.embedded.admission.workloads.job_spec import job_spec_warnings, validate_job_template
 from bayplan.cluster.embedded.admission.workloads.numbers import not_negative
@@ -66,7 +66,7 @@ def _validate_spec(spec: Doc, old: Doc | None, errors: Errors) -> None:
 def _validate_schedule(spec: Doc, zone_was_inside: bool, errors: Errors) -> None:
     path, schedule = "spec.schedule", spec["schedule"]
     try:
-        check_schedule(schedule)
+        read_schedule(schedule)
     except ScheduleError as fault:
         errors.invalid(path, schedule, str(fault))
     if "TZ" in schedule:

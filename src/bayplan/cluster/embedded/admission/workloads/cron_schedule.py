@@ -1,17 +1,19 @@
 """Cron schedules: five fields or a descriptor, refused in the words of the parser that upstream uses.
 
-Source of truth: robfig/cron v3, ParseStandard, and Go's time.ParseDuration and time.LoadLocation.
+Source of truth: robfig/cron v3, ParseStandard, and Go's time.ParseDuration and time.LoadLocation. When a schedule is
+due is another matter: controllers/cron_job_times.py.
 """
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import NamedTuple
 from zoneinfo import available_timezones
 
 from bayplan.cluster.embedded.admission.fields import quoted
 from bayplan.cluster.embedded.admission.workloads.numbers import MAX_INT64, atoi
+from bayplan.model.clock import SECOND
+from bayplan.model.durations import DurationError, parse_duration
 
 
 class _Bounds(NamedTuple):
@@ -26,19 +28,48 @@ _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _FIELDS = (_Bounds(0, 59), _Bounds(0, 23), _Bounds(1, 31), _Bounds(1, 12, _MONTHS), _Bounds(0, 6, _DAYS))
 """Minute, hour, day of month, month, day of week."""
 
-_DESCRIPTORS = frozenset(("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"))
-_UNITS = frozenset(("ns", "us", "\u00b5s", "\u03bcs", "ms", "s", "m", "h"))
-_NUMBER_AND_UNIT = re.compile(r"([0-9]*\.?[0-9]*)([^0-9.]*)")
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+
+class Times(NamedTuple):
+    """The minutes at which something is due, in a zone's own time ('' is UTC)."""
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    either_day: bool
+    """Day of month and day of week are both restricted: one of them is enough."""
+    zone: str
+
+
+class Every(NamedTuple):
+    """Due again and again after so many seconds."""
+
+    seconds: int
+
+
+Schedule = Times | Every
 
 
 class ScheduleError(ValueError):
     """A schedule that cannot be read; the text is for the user."""
 
 
-def check_schedule(spec: str) -> None:
-    """Raise ScheduleError if the schedule cannot be read."""
+def read_schedule(spec: str) -> Schedule:
+    """The schedule that a text names. Raises ScheduleError."""
     if not spec:
         raise ScheduleError("empty spec string")
+    zone = ""
     if spec.startswith(("TZ=", "CRON_TZ=")):
         zone, space, spec = spec.partition("=")[2].partition(" ")
         if not space:
@@ -46,18 +77,38 @@ def check_schedule(spec: str) -> None:
         if fault := location_fault(zone):
             raise ScheduleError(f"provided bad location {zone}: {fault}")
         spec = spec.strip()
-    if spec.startswith("@"):
-        _check_descriptor(spec)
-        return
-    fields = spec.split()
+    if spec.startswith("@every "):
+        return _every(spec)
+    if spec.startswith("@") and spec not in _DESCRIPTORS:
+        raise ScheduleError(f"unrecognized descriptor: {spec}")
+    fields = _DESCRIPTORS.get(spec, spec).split()
     if len(fields) != len(_FIELDS):
         raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
-    for field, bounds in zip(fields, _FIELDS, strict=True):
-        for expression in filter(None, field.split(",")):
-            _check_range(expression, bounds)
+    read = [_field(field, bounds) for field, bounds in zip(fields, _FIELDS, strict=True)]
+    minutes, hours, days, months, weekdays = (values for values, _ in read)
+    return Times(minutes, hours, days, months, weekdays, not (read[2][1] or read[4][1]), zone)
 
 
-def _check_range(expression: str, bounds: _Bounds) -> None:
+def _every(spec: str) -> Every:
+    try:
+        span = parse_duration(spec.removeprefix("@every "))
+    except DurationError as error:
+        raise ScheduleError(f"failed to parse duration {spec}: {error}") from None
+    return Every(max(1, span // SECOND))
+
+
+def _field(field: str, bounds: _Bounds) -> tuple[frozenset[int], bool]:
+    """The values that a field allows, and whether it was left open (`*`)."""
+    values: set[int] = set()
+    starred = False
+    for expression in filter(None, field.split(",")):
+        allowed, star = _range(expression, bounds)
+        values.update(allowed)
+        starred |= star
+    return frozenset(values), starred
+
+
+def _range(expression: str, bounds: _Bounds) -> tuple[range, bool]:
     """`a`, `a-b`, `*` or `?`, each with an optional `/step`."""
     span, *steps = expression.split("/")
     start, end = _limits(span, expression, bounds)
@@ -74,6 +125,7 @@ def _check_range(expression: str, bounds: _Bounds) -> None:
         raise ScheduleError(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
     if step == 0:
         raise ScheduleError(f"step of range should be a positive number: {expression}")
+    return range(start, end + 1, step), span.partition("-")[0] in ("*", "?") and step == 1
 
 
 def _limits(span: str, expression: str, bounds: _Bounds) -> tuple[int, int]:
@@ -96,34 +148,6 @@ def _number(text: str, bounds: _Bounds | None = None) -> int:
     if value < 0:
         raise ScheduleError(f"negative number ({value}) not allowed: {text}")
     return value
-
-
-def _check_descriptor(descriptor: str) -> None:
-    every, space, duration = descriptor.partition(" ")
-    if every == "@every" and space:
-        if fault := _duration_fault(duration):
-            raise ScheduleError(f"failed to parse duration {descriptor}: {fault}")
-    elif descriptor not in _DESCRIPTORS:
-        raise ScheduleError(f"unrecognized descriptor: {descriptor}")
-
-
-def _duration_fault(text: str) -> str | None:
-    rest = text[1:] if text[:1] in ("-", "+") else text
-    if rest == "0":
-        return None
-    invalid = f"time: invalid duration {quoted(text)}"
-    if not rest:
-        return invalid
-    while rest:
-        parts = _NUMBER_AND_UNIT.match(rest)
-        if parts is None or not parts[1].strip("."):
-            return invalid
-        if not parts[2]:
-            return f"time: missing unit in duration {quoted(text)}"
-        if parts[2] not in _UNITS:
-            return f"time: unknown unit {quoted(parts[2])} in duration {quoted(text)}"
-        rest = rest[parts.end() :]
-    return None
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The lab's certificates, tokens and kubeconfigs: made for one lab, valid for as long as it could run."""
+"""Certificates, tokens and kubeconfigs of a cluster on this machine: made for one run of it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,168 @@
+"""What is observed, freed of chance: names that were made up become roles, times, uids and addresses become words.
+
+Replica sets and revisions are numbered in the order in which they came: `web#1`, `db@2`. A pod with a name made up is its
+owner and a star, and those of one role are told apart by nothing but what they look like.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tests.stories.engines import COMMON_NODES
+from tests.stories.story import Doc
+
+_SUFFIX = r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?![a-z0-9-])"
+"""What the API server adds to a generateName."""
+_WORDS = (
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "<time>"),
+    (r"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])", "<address>"),
+    (rf"(?<![a-z0-9-])(?:{'|'.join(COMMON_NODES)})(?![a-z0-9-])", "<node>"),
+    (r"-2\d{7}(?!\d)", "-<minute>"),  # a CronJob names its jobs after the minute
+    (r"https://<address>:\d+", "<server>"),
+)
+_LOST = ("managedFields", "uid", "resourceVersion", "creationTimestamp", "generateName", "selfLink")
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+OF_KUBELETS = {
+    "Pod": (
+        ("spec", ("nodeName",), "the scheduler's choice of a node is judged elsewhere"),
+        ("spec", ("volumes",), "the embedded engine has no tokens of service accounts"),
+        (
+            "status",
+            (
+                "containerStatuses",
+                "initContainerStatuses",
+                "hostIP",
+                "hostIPs",
+                "podIP",
+                "podIPs",
+                "startTime",
+                "observedGeneration",
+                "allocatedResources",
+                "resources",
+            ),
+            "written by the kubelet, which KWOK plays in one step",
+        ),
+    ),
+    "Node": (
+        (
+            "status",
+            (
+                "addresses",
+                "allocatable",
+                "capacity",
+                "daemonEndpoints",
+                "images",
+                "nodeInfo",
+                "phase",
+                "features",
+                "runtimeHandlers",
+                "declaredFeatures",
+            ),
+            "written by the kubelet, which KWOK plays in one step",
+        ),
+        ("spec", ("podCIDR", "podCIDRs"), "there is no network"),
+        ("metadata", ("annotations",), "how a kubelet is silenced differs"),
+    ),
+}
+"""Fields that are not compared on any story, with the reason."""
+_KUBELET_CONDITIONS = ("PodReadyToStartContainers",)
+
+
+class Roles:
+    """Roles for the names that are made up, kept through a story."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, str] = {}
+
+    def learn(self, objects: Iterable[Doc]) -> None:
+        """Number the replica sets and revisions that are new, by their age."""
+        new = [each for each in objects if each["kind"] in ("ReplicaSet", "ControllerRevision")]
+        for each in sorted(new, key=lambda one: (one["metadata"]["creationTimestamp"], one.get("revision", 0))):
+            name = each["metadata"]["name"]
+            owner = next((one["name"] for one in each["metadata"].get("ownerReferences", ())), "")
+            if name in self._words or not owner or not name.startswith(f"{owner}-"):
+                continue
+            mark = "#" if each["kind"] == "ReplicaSet" else "@"
+            number = 1 + sum(1 for role in self._words.values() if role.startswith(f"{owner}{mark}"))
+            self._words[name] = f"{owner}{mark}{number}"
+            self._words[name.removeprefix(f"{owner}-")] = f"{mark}{number}"
+
+    def text(self, text: str) -> str:
+        """A text with roles in place of names, and words in place of times, uids and addresses."""
+        for name in sorted(self._words, key=len, reverse=True):
+            text = re.sub(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", self._words[name], text)
+        for pattern, word in _WORDS:
+            text = re.sub(pattern, word, text)
+        return re.sub(_SUFFIX, "-*", text)
+
+    def value(self, value: Any) -> Any:
+        """The same for a whole document."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(each) for each in value]
+        if isinstance(value, dict):
+            return {self.text(key): self.value(each) for key, each in value.items()}
+        return value
+
+
+def states(objects: Sequence[Doc], roles: Roles) -> Doc:
+    """The objects by kind and role; those of one role in the order of what they look like."""
+    found: dict[str, list[Doc]] = {}
+    for each in objects:
+        plain = roles.value(_without_chance(each))
+        found.setdefault(f"{each['kind']} {plain['metadata'].pop('name')}", []).append(plain)
+    result: Doc = {}
+    for role in sorted(found):
+        alike = sorted(found[role], key=lambda one: json.dumps(one, sort_keys=True))
+        result |= {role if len(alike) == 1 else f"{role} ({n} of {len(alike)})": one for n, one in enumerate(alike, 1)}
+    return result
+
+
+def _without_chance(item: Doc) -> Doc:
+    kept = {key: value for key, value in item.items() if key not in ("kind", "apiVersion")}
+    kept["metadata"] = {key: value for key, value in item["metadata"].items() if key not in _LOST}
+    annotations = {
+        key: value for key, value in kept["metadata"].get("annotations", {}).items() if key != _LAST_APPLIED
+    }
+    kept["metadata"]["annotations"] = annotations
+    for part, fields, _ in OF_KUBELETS.get(item["kind"], ()):
+        kept[part] = {key: value for key, value in kept.get(part, {}).items() if key not in fields}
+    if item["kind"] == "Pod":
+        _plain_pod(kept)
+    return kept
+
+
+def _plain_pod(pod: Doc) -> None:
+    pod["spec"]["containers"] = [
+        {key: value for key, value in each.items() if key != "volumeMounts"} for each in pod["spec"]["containers"]
+    ]
+    conditions = [
+        {key: one[key] for key in ("type", "status", "reason", "message") if one.get(key)}
+        for one in pod["status"].get("conditions", ())
+        if one["type"] not in _KUBELET_CONDITIONS
+    ]
+    pod["status"]["conditions"] = sorted(conditions, key=lambda one: str(one["type"]))
+
+
+def told(events: Iterable[Doc], roles: Roles) -> Doc:
+    """What was told of each object, in order; repetitions once. Objects of one role have a list each, in a list."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for each in events:
+        component = each.get("reportingComponent") or each.get("source", {}).get("component", "")
+        if component == "kubelet":  # KWOK says nothing
+            continue
+        about = each["involvedObject"]
+        line = f"{component}: {each['type']} {each['reason']}: {roles.text(each.get('message', ''))}"
+        said = lines.setdefault((about["kind"], about["name"]), [])
+        if not said or said[-1] != line:
+            said.append(line)
+    result: dict[str, list[list[str]]] = {}
+    for (kind, name), said in lines.items():
+        result.setdefault(f"{kind} {roles.text(name)}", []).append(said)
+    return {role: sorted(result[role]) for role in sorted(result)}

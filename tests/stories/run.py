@@ -1,0 +1,140 @@
+"""Running a story on one engine: do, wait, look; a list of what was seen after each step."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from bayplan.model.clock import monotonic
+from tests.stories.engines import Answer, Engine
+from tests.stories.plain import Roles, states, told
+from tests.stories.story import Doc, Step, Story, Until
+
+_LOOK_EVERY = 0.4
+_CALM = 0.8
+_MOST_UNREST = 8.0
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What was seen after a step."""
+
+    kubectl: list[str]
+    objects: Doc
+    events: Doc
+
+
+class NeverCame(AssertionError):
+    """What a step waits for did not come."""
+
+
+class Telling:
+    """One story on one engine."""
+
+    def __init__(self, engine: Engine, story: Story) -> None:
+        self._engine = engine
+        self._story = story
+        self._roles = Roles()
+        self._heard = 0
+
+    def run(self) -> list[Seen]:
+        """The whole story."""
+        story, engine = self._story, self._engine
+        for node in story.nodes:
+            engine.add_node(node, story.name)
+        engine.must("create", "namespace", story.namespace)
+        self._await_account()
+        seen = [self._step(step) for step in story.steps]
+        engine.kubectl("delete", "namespace", story.namespace, "--wait=false")
+        return seen
+
+    def _await_account(self) -> None:
+        """A namespace takes pods once its service account is there, which the real controllers make."""
+        end = monotonic() + 20
+        while self._engine.kubectl("get", "serviceaccount", "default", "-n", self._story.namespace).code:
+            if monotonic() > end:
+                return  # an engine without service accounts needs none
+            time.sleep(0.2)
+
+    def _step(self, step: Step) -> Seen:
+        answers = self._do(step)
+        self._wait(step)
+        objects = self._settled(step.hold)
+        seen = Seen(
+            [f"exit {answer.code}: {self._roles.text(answer.text)}" for answer in answers],
+            states(objects, self._roles),
+            told(self._events()[self._heard :], self._roles),
+        )
+        self._heard = len(self._events())
+        return seen
+
+    def _do(self, step: Step) -> list[Answer]:
+        engine, answers = self._engine, []
+        here = ("-n", self._story.namespace)
+        if step.fail:
+            engine.fail(step.fail)
+        if step.revive:
+            engine.revive(step.revive)
+        if step.apply:
+            given = json.dumps({"apiVersion": "v1", "kind": "List", "items": step.apply})
+            answers.append(engine.kubectl(*here, "apply", "-f", "-", given=given))
+        answers += [engine.kubectl(*here, *shlex.split(line)) for line in step.kubectl]
+        if step.each is not None:
+            meant = Until(of=step.each.of, like=step.each.like).among(self._look())
+            names = sorted(each["metadata"]["name"] for each in meant)[: step.each.most]
+            call = shlex.split(step.each.kubectl)
+            answers += [engine.kubectl(*here, *(word.replace("{name}", name) for word in call)) for name in names]
+        return answers
+
+    def _wait(self, step: Step) -> None:
+        end = monotonic() + step.within
+        while True:
+            objects = [*self._look(), *({**event, "kind": "Event"} for event in self._events())]
+            missing = [each for each in step.until if not each.holds(objects)]
+            if not missing:
+                return
+            if monotonic() > end:
+                kinds = {each.of.partition("/")[0] for each in missing}
+                there = json.dumps([each for each in objects if each["kind"] in kinds], indent=1)
+                raise NeverCame(f"{self._engine.name}: {step.tell}: waited in vain for {missing}; there is {there}")
+            time.sleep(_LOOK_EVERY)
+
+    def _settled(self, hold: float) -> Sequence[Doc]:
+        """The objects, once nothing has moved for a moment. What never rests is taken as it is."""
+        begin = monotonic()
+        before: object = None
+        while True:
+            objects = self._look()
+            self._roles.learn(objects)
+            now = (states(objects, self._roles), len(self._events()))
+            if now == before and monotonic() > begin + hold:
+                return objects
+            if monotonic() > begin + hold + _MOST_UNREST:
+                return objects
+            before = now
+            time.sleep(_CALM)
+
+    def _look(self) -> list[Doc]:
+        kinds = ",".join(self._story.see)
+        text = self._engine.must("get", kinds, "-n", self._story.namespace, "-o", "json")
+        return [
+            each
+            for each in json.loads(text)["items"]
+            if each["kind"] != "Node" or each["metadata"].get("labels", {}).get("story") == self._story.name
+        ]
+
+    def _events(self) -> list[Doc]:
+        """Those about the story's objects and nodes."""
+        mine = self._story.namespace
+        return [
+            each
+            for each in [*self._engine.events]
+            if each["metadata"]["namespace"] == mine
+            or (each["involvedObject"]["kind"] == "Node" and self._is_mine(each["involvedObject"]["name"]))
+        ]
+
+    def _is_mine(self, node: str) -> bool:
+        return node.startswith(f"{self._story.name}-")
