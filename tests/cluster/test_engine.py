@@ -78,6 +78,13 @@ async def test_a_watcher_whose_changes_are_gone_is_told_when_it_comes_back() -> 
         await anext(watch)
 
 
+async def test_a_revision_from_before_a_restart_is_expired() -> None:
+    """A cluster in memory counts anew; a client that goes on from before must not be left waiting."""
+    cluster = EmbeddedCluster([])
+    with pytest.raises(Expired, match="Too large resource version: 1000000, current:"):
+        await anext(cluster.watch(CONFIG_MAP, since="1000000"))
+
+
 async def test_a_closed_or_cancelled_watch_leaves_nothing_behind() -> None:
     cluster = EmbeddedCluster([])
     for _ in range(50):
@@ -103,6 +110,19 @@ async def test_a_quiet_watch_does_not_grow_with_its_bookmarks() -> None:
     assert [len(waiting) for waiting in cluster._waiting.values()] == [1]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_busy_watch_leaves_no_sleeper_behind_at_every_change() -> None:
+    clock = VirtualClock()
+    cluster = EmbeddedCluster([], clock=clock)
+    events: list[WatchEvent] = []
+    task = asyncio.ensure_future(until_end(cluster.watch(CONFIG_MAP, timeout=86_400), events))
+    for number in range(40):
+        await cluster.create(CONFIG_MAP, config_map(f"n{number}"), "default")
+        await settle()
+    assert (len(events), len(clock._sleepers)) == (40, 1)
+    await cluster.advance(86_400)
+    await task
 
 
 async def test_virtual_time_moves_clock_and_world_together() -> None:

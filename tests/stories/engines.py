@@ -59,16 +59,11 @@ class Engine:
         self._reader.start()
 
     def _read(self) -> None:
-        """Documents come one after the other; a brace at the beginning of a line ends one."""
         assert self._watch.stdout is not None
-        lines: list[str] = []
         for line in self._watch.stdout:
-            lines.append(line)
-            if line == "}\n":
-                told = json.loads("".join(lines))
-                lines.clear()
-                if told["type"] == "ADDED":
-                    self.events.append(told["object"])
+            told = json.loads(line)
+            if told["type"] == "ADDED":
+                self.events.append(told["object"])
 
     def close(self) -> None:
         """Stop listening."""

@@ -23,6 +23,7 @@ _WORDS = (
     (rf"(?<![a-z0-9-])(?:{'|'.join(COMMON_NODES)})(?![a-z0-9-])", "<node>"),
     (r"-2\d{7}(?!\d)", "-<minute>"),  # a CronJob names its jobs after the minute
     (r"https://<address>:\d+", "<server>"),
+    (r"Waiting for [^\n]*\n", ""),  # as often as kubectl happened to look
 )
 _LOST = ("managedFields", "uid", "resourceVersion", "creationTimestamp", "generateName", "selfLink")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -30,7 +31,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 OF_KUBELETS = {
     "Pod": (
         ("spec", ("nodeName",), "the scheduler's choice of a node is judged elsewhere"),
-        ("spec", ("volumes",), "the embedded engine has no tokens of service accounts"),
+        ("spec", ("volumes", "serviceAccount", "serviceAccountName"), "the embedded engine has no service accounts"),
         (
             "status",
             (
@@ -70,7 +71,8 @@ OF_KUBELETS = {
     ),
 }
 """Fields that are not compared on any story, with the reason."""
-_KUBELET_CONDITIONS = ("PodReadyToStartContainers",)
+_ONLY_A_KUBELETS = ("PodReadyToStartContainers",)
+_WITHOUT_WORDS = ("Initialized", "Ready", "ContainersReady", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 class Roles:
@@ -133,21 +135,22 @@ def _without_chance(item: Doc) -> Doc:
     kept["metadata"]["annotations"] = annotations
     for part, fields, _ in OF_KUBELETS.get(item["kind"], ()):
         kept[part] = {key: value for key, value in kept.get(part, {}).items() if key not in fields}
-    if item["kind"] == "Pod":
-        _plain_pod(kept)
+    if item["kind"] in OF_KUBELETS:
+        kept["status"]["conditions"] = _conditions(kept["status"].get("conditions", ()))
+    for each in kept.get("spec", {}).get("containers", ()):
+        each.pop("volumeMounts", None)
     return kept
 
 
-def _plain_pod(pod: Doc) -> None:
-    pod["spec"]["containers"] = [
-        {key: value for key, value in each.items() if key != "volumeMounts"} for each in pod["spec"]["containers"]
-    ]
-    conditions = [
-        {key: one[key] for key in ("type", "status", "reason", "message") if one.get(key)}
-        for one in pod["status"].get("conditions", ())
-        if one["type"] not in _KUBELET_CONDITIONS
-    ]
-    pod["status"]["conditions"] = sorted(conditions, key=lambda one: str(one["type"]))
+def _conditions(given: Sequence[Doc]) -> list[Doc]:
+    """Conditions of a pod or node, sorted; KWOK writes them in another order and with fewer words than a kubelet."""
+    conditions = []
+    for one in given:
+        silent = one["type"] in _WITHOUT_WORDS and one.get("reason") != "NodeStatusUnknown"
+        fields = ("type", "status") if silent else ("type", "status", "reason", "message")
+        if one["type"] not in _ONLY_A_KUBELETS:
+            conditions.append({key: one[key] for key in fields if one.get(key)})
+    return sorted(conditions, key=lambda one: str(one["type"]))
 
 
 def told(events: Iterable[Doc], roles: Roles) -> Doc:

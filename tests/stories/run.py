@@ -53,7 +53,7 @@ class Telling:
 
     def _await_account(self) -> None:
         """A namespace takes pods once its service account is there, which the real controllers make."""
-        end = monotonic() + 20
+        end = monotonic() + 2
         while self._engine.kubectl("get", "serviceaccount", "default", "-n", self._story.namespace).code:
             if monotonic() > end:
                 return  # an engine without service accounts needs none
@@ -61,7 +61,10 @@ class Telling:
 
     def _step(self, step: Step) -> Seen:
         answers = self._do(step)
-        self._wait(step)
+        try:
+            self._wait(step)
+        except NeverCame as never:
+            raise NeverCame(f"{never}; kubectl answered {answers}") from None
         objects = self._settled(step.hold)
         seen = Seen(
             [f"exit {answer.code}: {self._roles.text(answer.text)}" for answer in answers],
@@ -79,14 +82,14 @@ class Telling:
         if step.revive:
             engine.revive(step.revive)
         if step.apply:
-            given = json.dumps({"apiVersion": "v1", "kind": "List", "items": step.apply})
+            given = "\n---\n".join(json.dumps(each) for each in step.apply)
             answers.append(engine.kubectl(*here, "apply", "-f", "-", given=given))
         answers += [engine.kubectl(*here, *shlex.split(line)) for line in step.kubectl]
         if step.each is not None:
             meant = Until(of=step.each.of, like=step.each.like).among(self._look())
             names = sorted(each["metadata"]["name"] for each in meant)[: step.each.most]
             call = shlex.split(step.each.kubectl)
-            answers += [engine.kubectl(*here, *(word.replace("{name}", name) for word in call)) for name in names]
+            answers += [engine.kubectl(*here, *(word.replace("$NAME", name) for word in call)) for name in names]
         return answers
 
     def _wait(self, step: Step) -> None:

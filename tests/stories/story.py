@@ -38,7 +38,7 @@ class Until(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Each(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kubectl call for each object that is meant, oldest names first; `{name}` stands for its name."""
+    """A kubectl call for each object that is meant, oldest names first; `$NAME` stands for its name."""
 
     of: str
     kubectl: str

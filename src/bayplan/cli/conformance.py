@@ -19,13 +19,15 @@ def conformance(family: str, file: Path, group: str | None, only: str | None, mo
 
     The last line is `agree N/M`; the exit code is 0 only if all of them do.
     """
-    from bayplan.conformance.frame import Report, judge, read_cases, runner
+    from bayplan.conformance.frame import BrokenVectorsError, Report, judge, read_cases, runner
 
     run = runner(family)
     report = Report()
     for case in read_cases(file):
         if (group is None or case.get("kind") == group) and (only is None or case.get("id") == only):
             report.add(judge(run, case))
+    if report.empty:
+        raise BrokenVectorsError(f"{file}: no such case", hint="leave out --kind and --id to run all that the file has")
     for line in report.lines(most):
         click.echo(line)
     sys.exit(0 if report.all_agree else 1)

@@ -20,9 +20,22 @@ if TYPE_CHECKING:
 
 # verb: (module, attribute, what help says)
 VERBS: dict[str, tuple[str, str, str]] = {
+    "apply": ("bayplan.cli.apply", "apply", "Create or change objects from files, or show what would change."),
     "completion": ("bayplan.cli.completion", "completion", "Print the completion script of a shell."),
     "config": ("bayplan.cli.config", "config", "Show the settings, their origins and their schema."),
     "conformance": ("bayplan.cli.conformance", "conformance", "Run recorded answers of upstream against our cores."),
+    "cordon": ("bayplan.cli.cordon", "cordon", "Keep new pods off a node."),
+    "delete": ("bayplan.cli.delete", "delete", "Delete objects by name, label or file."),
+    "describe": ("bayplan.cli.describe.verb", "describe", "Tell all about objects, with their events."),
+    "drain": ("bayplan.cli.drain", "drain", "Empty a node, honouring disruption budgets."),
+    "events": ("bayplan.cli.events", "events", "Show what happened lately."),
+    "get": ("bayplan.cli.get", "get", "Show objects as kubectl does."),
+    "lab": ("bayplan.cli.lab", "lab", "Run a real control plane on this machine."),
+    "logs": ("bayplan.cli.logs", "logs", "Print what containers wrote."),
+    "rollout": ("bayplan.cli.rollout", "rollout", "Follow, undo, restart, pause and resume rollouts."),
+    "scale": ("bayplan.cli.scale", "scale", "Set how many replicas a workload has."),
+    "top": ("bayplan.cli.top", "top", "Show what pods and nodes use."),
+    "uncordon": ("bayplan.cli.cordon", "uncordon", "Let new pods onto a node again."),
     "up": ("bayplan.cli.up", "up", "Run a cluster with load on this machine, on nothing but Python."),
     "version": ("bayplan.cli.version", "version", "Print the version and what it runs on."),
 }

@@ -5,6 +5,7 @@ Nothing here writes: every printer returns text, and the verb puts it on standar
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -48,18 +49,35 @@ def render(listing: Listing, output: str | None = None, *, headers: bool = True)
         return document({"apiVersion": "v1", "kind": "List", "items": [row.item for row in listing.rows]}, output)
     if output == "name":
         return "".join(f"{row.name}\n" for row in listing.rows)
-    shown = [index for index, column in enumerate(listing.columns) if output in ("wide", "csv") or not column.wide]
-    head = [[listing.columns[index].name.upper() for index in shown]] if headers else []
-    lines = head + [["" if row.cells[i] is None else str(row.cells[i]) for i in shown] for row in listing.rows]
+    lines = table_lines(listing, wide=output in ("wide", "csv"), headers=headers)
     return _csv(lines) if output == "csv" else columns(lines)
+
+
+def table_lines(listing: Listing, *, wide: bool, headers: bool) -> list[list[str]]:
+    """The cells of a listing as texts, below the columns' names."""
+    shown = [index for index, column in enumerate(listing.columns) if wide or not column.wide]
+    head = [[listing.columns[index].name.upper() for index in shown]] if headers else []
+    return head + [["" if row.cells[i] is None else str(row.cells[i]) for i in shown] for row in listing.rows]
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:
     """Aligned columns, three spaces apart, as kubectl prints them."""
-    cells = [[_one_line(cell) for cell in line] for line in lines]
-    widths = [max(max(map(len, column)) + _PADDING, _NARROWEST) for column in zip(*cells, strict=True)]
-    padded = ([*(f"{c:{w}}" for c, w in zip(line[:-1], widths, strict=False)), line[-1]] for line in cells if line)
-    return "".join("".join(line) + "\n" for line in padded)
+    return Aligned().text(lines)
+
+
+class Aligned:
+    """Aligned columns that go on: they only grow, so that later lines stand below the earlier ones."""
+
+    def __init__(self) -> None:
+        self._widths: list[int] = []
+
+    def text(self, lines: Sequence[Sequence[str]]) -> str:
+        """The next lines."""
+        cells = [[_one_line(cell) for cell in line] for line in lines]
+        fresh = [max(max(map(len, column)) + _PADDING, _NARROWEST) for column in zip(*cells, strict=True)]
+        self._widths = [max(old, new) for old, new in itertools.zip_longest(self._widths, fresh, fillvalue=0)]
+        pairs = ((line, zip(line[:-1], self._widths, strict=False)) for line in cells if line)
+        return "".join("".join([*(f"{c:{w}}" for c, w in padded), line[-1]]) + "\n" for line, padded in pairs)
 
 
 def _one_line(cell: str) -> str:

@@ -10,7 +10,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -49,8 +49,8 @@ class _Wish(msgspec.Struct, frozen=True):
 
     seed: int
     speed: float
-    lasts: Any
-    virtual: Any
+    lasts: Duration | None
+    virtual: Duration | None
     output: str | None
 
 
@@ -60,9 +60,7 @@ class _Wish(msgspec.Struct, frozen=True):
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same load.")
 @click.option("--speed", type=click.FloatRange(0.01, 3600), default=60, show_default=True, help="1 is true real time.")
 @click.option("--for", "lasts", callback=_span, metavar="SPAN", help="End after that time of yours, such as 30s.")
-@click.option(
-    "--virtual", callback=_span, metavar="SPAN", help="Run that time of the cluster at once: 24h."
-)
+@click.option("--virtual", callback=_span, metavar="SPAN", help="Run that time of the cluster at once: 24h.")
 @output_option("json", "yaml")
 @click.pass_obj
 def up(
@@ -97,7 +95,10 @@ def up(
     wish = _Wish(seed, speed, lasts, virtual, output)
 
     async def main(service: Service) -> None:
-        await (_virtually if virtual is not None else _live)(service, scenario, wish)
+        if virtual is not None:
+            await _virtually(service, scenario, wish, virtual)
+        else:
+            await _live(service, scenario, wish)
 
     return run("up", settings, main, endpoint=False)
 
@@ -114,15 +115,14 @@ def _quiet(invocation: Invocation) -> Settings:
     return settings
 
 
-async def _virtually(service: Service, scenario: Scenario, wish: _Wish) -> None:
+async def _virtually(service: Service, scenario: Scenario, wish: _Wish, span: Duration) -> None:
     from bayplan.model.clock import Instant, VirtualClock
     from bayplan.simulate.stage import Stage
 
     start = VirtualClock().now()
     stage = Stage(scenario, seed=wish.seed, start=start)
-    with _progress("simulating", start, wish.virtual.micros) as reached:
-        end = Instant(start + wish.virtual.micros)
-        await stage.rehearse(end, stopping=lambda: service.stopping, reached=reached)
+    with _progress("simulating", start, span.micros) as reached:
+        await stage.rehearse(Instant(start + span.micros), stopping=lambda: service.stopping, reached=reached)
     _finish(stage, wish)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import traceback
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,7 +79,7 @@ def read_cases(path: Path) -> Iterator[dict[str, Any]]:
     try:
         raw = path.read_bytes()
         text = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BrokenVectorsError(f"{path}: {error}", hint="give a .jsonl or .jsonl.gz file of the family") from error
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
@@ -107,6 +108,11 @@ class Report:
             self.agreed[verdict.group] += 1
         else:
             self.disagreements.append(verdict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no case has been counted at all, which is no agreement either."""
+        return not self.total and not self.apart
 
     @property
     def all_agree(self) -> bool:

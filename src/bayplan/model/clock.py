@@ -114,8 +114,15 @@ class VirtualClock:
         if at <= self._now:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (at, next(self._arrivals), future))
-        await future
+        sleeper = (at, next(self._arrivals), future)
+        heapq.heappush(self._sleepers, sleeper)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if sleeper in self._sleepers:  # else a busy watch with a far deadline leaves one behind at every change
+                self._sleepers.remove(sleeper)
+                heapq.heapify(self._sleepers)
+            raise
 
     def advance_to(self, at: Instant) -> None:
         """Move to `at` and wake who waited for it. Raises ValueError when `at` lies in the past."""

@@ -27,7 +27,16 @@ from bayplan.model.policies import (
     ResourceQuota,
     Service,
 )
-from bayplan.model.workloads import ControllerRevision, CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from bayplan.model.workloads import (
+    ControllerRevision,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 
 KINDS: dict[str, type[KubernetesObject]] = {
     kind.KIND: kind
@@ -48,6 +57,7 @@ KINDS: dict[str, type[KubernetesObject]] = {
         PodDisruptionBudget,
         PriorityClass,
         ReplicaSet,
+        ReplicationController,
         ResourceQuota,
         Service,
         StatefulSet,

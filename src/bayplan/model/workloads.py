@@ -1,4 +1,4 @@
-"""The kinds that keep pods: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, and kept revisions."""
+"""The kinds that keep pods: Deployment, ReplicaSet and its elder, StatefulSet, DaemonSet, Job, CronJob, revisions."""
 
 from __future__ import annotations
 
@@ -90,6 +90,24 @@ class ReplicaSet(KubernetesObject, frozen=True):
     API_VERSION: ClassVar[str] = "apps/v1"
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
+
+
+class ReplicationControllerSpec(Wire, frozen=True):
+    """A ReplicationController as asked for; its selector is a plain map."""
+
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    selector: dict[str, str] = msgspec.field(default_factory=dict)
+    template: PodTemplate = PodTemplate()
+
+
+class ReplicationController(KubernetesObject, frozen=True):
+    """A number of like pods: what ReplicaSets grew from."""
+
+    KIND: ClassVar[str] = "ReplicationController"
+
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 

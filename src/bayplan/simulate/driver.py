@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Callable
 
 from bayplan.cluster.embedded.engine import EmbeddedCluster
@@ -25,8 +24,11 @@ async def drive(
     refused: Refused,
     stopping: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Do all that is due up to `until`, or until `stopping`; then it is that time. What the cluster refuses (a quota
-    is full, the object went away by itself) is told to `refused` and is no reason to stop: users try such things."""
+    """Do all that is due up to `until`, or until `stopping`; then it is that time.
+
+    What the cluster refuses (a quota is full, the object went away by itself) is told to `refused` and is no reason to
+    stop: users try such things.
+    """
     for timed in load.until(until):
         if stopping():
             return
@@ -43,11 +45,6 @@ async def passing(cluster: EmbeddedCluster, at: Instant) -> None:
     left = at - cluster.clock.now()
     if left > 0:
         await cluster.advance(left / SECOND)
-
-
-def virtual(cluster: EmbeddedCluster) -> Reach:
-    """Reach an instant by letting virtual time pass."""
-    return functools.partial(passing, cluster)
 
 
 async def _do(action: Action, cluster: Cluster) -> None:

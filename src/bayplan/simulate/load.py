@@ -82,11 +82,6 @@ class Load:
         self._merged = heapq.merge(*streams, key=lambda timed: timed[0])
         self._next: tuple[Offset, Action] | None = next(self._merged, None)
 
-    @property
-    def next_at(self) -> Instant | None:
-        """When the next action is due; None when nothing more will ever be done."""
-        return None if self._next is None else Instant(self.start + self._next[0])
-
     def until(self, end: Instant) -> Iterator[Timed]:
         """The actions that are due up to and including an instant, in order; each is told once."""
         while self._next is not None and (at := Instant(self.start + self._next[0])) <= end:

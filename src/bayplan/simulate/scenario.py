@@ -158,8 +158,11 @@ class Scenario(Entry, frozen=True):
 
 
 def scaled(scenario: Scenario, nodes: int) -> Scenario:
-    """The scenario on another number of nodes, with load and quotas in proportion. Group sizes are rounded so that
-    the sum is right; a group that comes out empty is left out, and so are outages of nodes that are not there."""
+    """The scenario on another number of nodes, with load and quotas in proportion.
+
+    Group sizes are rounded so that the sum is right; a group that comes out empty is left out, and so are outages of
+    nodes that are not there.
+    """
     before = scenario.node_count
     groups = []
     sum_before = sum_after = 0

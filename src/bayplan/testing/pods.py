@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
 from bayplan.cluster.kinds import POD
 from bayplan.model.pods import Pod
-from bayplan.testing.builder import GPU, Doc, Manifest, V, amounts, place
+from bayplan.testing.builder import Doc, Manifest, V, amounts, place
 
 IMAGE = "registry.example/app:1"
 
@@ -122,7 +122,7 @@ class PodShaped(Manifest[V]):
     ) -> Self:
         """What the container asks for. GPUs and other extended resources are limits as well: Kubernetes wants both."""
         asked = amounts(cpu, memory, gpu, others or {})
-        extended = {name: amount for name, amount in asked.items() if name == GPU or "/" in name}
+        extended = {name: amount for name, amount in asked.items() if "/" in name}
         return self._in_container({"resources.requests": asked, "resources.limits": extended})
 
     def limits(

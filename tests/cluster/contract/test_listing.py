@@ -201,10 +201,17 @@ async def test_a_list_given_up_is_expired(face: Face, cluster: Cluster, home: st
     assert names(await cluster.list(CONFIG_MAP, home)) == ["a", "b"]
 
 
-@pytest.mark.parametrize("token", ["nonsense", "x@y", "1@²", "@", "1.1@-1"])
+@pytest.mark.parametrize("token", ["nonsense", "x@y", "1@²", "@", "1.1@-1", "1.1@" + "9" * 5000])
 async def test_a_token_nobody_gave_out_is_refused(cluster: Cluster, home: str, token: str) -> None:
     with pytest.raises(BadRequest, match="continue key is not valid"):
         await cluster.list(CONFIG_MAP, home, limit=1, after=token)
+
+
+async def test_a_token_is_good_for_its_own_list_only(cluster: Cluster, home: str) -> None:
+    await fill(cluster, home, "a", "b")
+    first = await cluster.list(CONFIG_MAP, home, limit=1)
+    with pytest.raises(BadRequest, match="continue key is not valid"):
+        await cluster.list(POD, home, limit=1, after=first.next)
 
 
 async def test_a_large_list_is_whole(cluster: Cluster, home: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -131,6 +132,19 @@ async def test_a_patch_cannot_rename(cluster: Cluster, home: str) -> None:
     await cluster.create(CONFIG_MAP, config_map("a"), home)
     with pytest.raises(BadRequest):
         await cluster.patch(CONFIG_MAP, {"metadata": {"name": "b"}}, "a", home)
+
+
+@pytest.mark.parametrize("depth", [300, 500, 900, 20_000])
+@pytest.mark.parametrize("type_", [PatchType.MERGE, PatchType.STRATEGIC, PatchType.JSON], ids=lambda type_: type_.name)
+async def test_a_patch_that_is_too_deep_breaks_nothing(
+    cluster: Cluster, home: str, type_: PatchType, depth: int
+) -> None:
+    first = await cluster.create(CONFIG_MAP, config_map("a"), home)
+    deep = b'{"x":' * depth + b"1" + b"}" * depth
+    body = b'[{"op":"add","path":"/x","value":' + deep + b"}]" if type_ is PatchType.JSON else deep
+    with contextlib.suppress(BadRequest):  # how deep is too deep is the server's own affair
+        await cluster.patch(CONFIG_MAP, body, "a", home, type=type_)
+    assert (await cluster.get(CONFIG_MAP, "a", home)).doc() == first.doc()
 
 
 async def test_the_status_is_patched_apart(cluster: Cluster, home: str) -> None:

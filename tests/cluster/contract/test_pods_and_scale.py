@@ -1,4 +1,4 @@
-"""Contract of `bind`, `evict` and `scale`."""
+"""Contract of `bind`, `evict`, `scale`, and of `logs` as far as no container runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayplan.cluster.kinds import (
     REPLICA_SET,
 )
 from bayplan.cluster.port import Cluster
-from bayplan.model.errors import Conflict, Invalid, NotFound, TooManyRequests
+from bayplan.model.errors import BadRequest, Conflict, Invalid, NotFound, TooManyRequests
 from tests.cluster.contract.manifests import budget, config_map, deployment, pod
 
 LABELS = {"app": "web"}
@@ -214,3 +214,23 @@ async def test_what_has_no_replicas_cannot_be_scaled(cluster: Cluster, home: str
     for kind in (CONFIG_MAP, DAEMON_SET):
         with pytest.raises(NotFound):
             await cluster.scale(kind, "a", home, 3)
+
+
+async def test_a_pod_that_is_nowhere_has_written_nothing(cluster: Cluster, home: str) -> None:
+    await cluster.create(POD, pod("a"), home)
+    assert await cluster.logs("a", home) == await cluster.logs("a", home, container="main") == ""
+
+
+async def test_logs_of_nothing_are_not_found(cluster: Cluster, home: str) -> None:
+    with pytest.raises(NotFound):
+        await cluster.logs("ghost", home)
+
+
+async def test_a_container_must_be_known_and_named_where_there_are_several(cluster: Cluster, home: str) -> None:
+    body = pod("a")
+    body["spec"]["containers"].append({"name": "side", "image": "registry.example/side:1"})
+    await cluster.create(POD, body, home)
+    with pytest.raises(BadRequest, match="container ghost is not valid for pod a"):
+        await cluster.logs("a", home, container="ghost")
+    with pytest.raises(BadRequest, match=r"a container name must be specified for pod a, choose one of: \[main side\]"):
+        await cluster.logs("a", home)

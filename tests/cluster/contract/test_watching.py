@@ -132,6 +132,16 @@ async def test_an_object_that_comes_to_match_is_added_and_one_that_ceases_is_del
     assert [event.type for event in events] == ["ADDED", "MODIFIED", "DELETED", "ADDED", "DELETED"]
 
 
+async def test_an_object_that_ceases_to_match_is_told_as_it_last_matched(cluster: Cluster, home: str) -> None:
+    await cluster.create(CONFIG_MAP, config_map("a", {"in": "yes"}, key="1"), home)
+    since = await now(cluster, home)
+    changed = await cluster.update(CONFIG_MAP, config_map("a", {"in": "no"}, key="2"), "a", home)
+    (event,) = await take(cluster.watch(CONFIG_MAP, home, since=since, labels="in=yes"), 1)
+    assert event.object is not None
+    assert (event.object.meta.labels, event.object.doc()["data"]) == ({"in": "yes"}, {"key": "1"})
+    assert event.object.meta.resource_version == event.revision == changed.meta.resource_version
+
+
 async def test_fields_select_what_is_told(cluster: Cluster, home: str) -> None:
     since = await now(cluster, home)
     for name in ("a", "b"):
@@ -244,7 +254,7 @@ async def test_after_compaction_a_new_list_leads_on(face: Face, cluster: Cluster
     assert told(await take(watch, 1)) == [("ADDED", "z")]
 
 
-@pytest.mark.parametrize("since", ["x", "-1", "1.5", "²", " 1"])
+@pytest.mark.parametrize("since", ["x", "-1", "1.5", "²", " 1", "9" * 5000])
 async def test_a_revision_that_is_no_number_is_refused(cluster: Cluster, since: str) -> None:
     with pytest.raises(BadRequest):
         await anext(cluster.watch(CONFIG_MAP, since=since))

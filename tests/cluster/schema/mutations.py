@@ -44,13 +44,12 @@ _TEXTS = (
 @functools.cache
 def documents() -> list[tuple[str, str]]:
     """Kind and text of every object that a recorded create sent or got."""
-    found = []
+    found: list[tuple[str, str]] = []
     with gzip.open(_FILE) as lines:
         for line in lines:
             case = json.loads(line)
-            for each in (case.get("object"), case["expected"].get("object")):
-                if isinstance(each, dict) and case["op"] == "create":
-                    found.append((case["kind"], json.dumps(each)))
+            both = (case.get("object"), case["expected"].get("object")) if case["op"] == "create" else ()
+            found += [(case["kind"], json.dumps(each)) for each in both if isinstance(each, dict)]
     return found
 
 

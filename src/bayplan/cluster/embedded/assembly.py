@@ -7,9 +7,11 @@ makes pods to what runs and removes them.
 from __future__ import annotations
 
 from bayplan.cluster.embedded.controllers.contract import Controller
+from bayplan.cluster.embedded.controllers.cron_job import CronJobController
 from bayplan.cluster.embedded.controllers.daemon_set import DaemonSetController
 from bayplan.cluster.embedded.controllers.deployment import DeploymentController
 from bayplan.cluster.embedded.controllers.disruption import DisruptionController
+from bayplan.cluster.embedded.controllers.endpoint_slices import EndpointSliceController
 from bayplan.cluster.embedded.controllers.event_expiry import EventExpiry
 from bayplan.cluster.embedded.controllers.garbage_collector import GarbageCollector
 from bayplan.cluster.embedded.controllers.job import JobController
@@ -22,6 +24,7 @@ from bayplan.cluster.embedded.controllers.ownership import ADOPTIONS
 from bayplan.cluster.embedded.controllers.pod_collector import PodCollector
 from bayplan.cluster.embedded.controllers.quota import QuotaController
 from bayplan.cluster.embedded.controllers.replica_set import ReplicaSetController
+from bayplan.cluster.embedded.controllers.replication_controller import ReplicationControllerController
 from bayplan.cluster.embedded.controllers.stateful_set import StatefulSetController
 from bayplan.cluster.embedded.controllers.taint_eviction import TaintEviction
 from bayplan.cluster.embedded.engine import EmbeddedCluster
@@ -37,8 +40,10 @@ def standard_controllers(placer: Placer, behaviour: Defaults = USUAL) -> list[Co
         *ADOPTIONS,  # first, so that an owner counts what it adopts before it makes more
         DeploymentController(),
         ReplicaSetController(),
+        ReplicationControllerController(),
         StatefulSetController(),
         DaemonSetController(),
+        CronJobController(),
         JobController(),
         JobOrphans(),
         JobExpiry(),
@@ -50,6 +55,7 @@ def standard_controllers(placer: Placer, behaviour: Defaults = USUAL) -> list[Co
         NodeLifecycle(),
         TaintEviction(),
         PodCollector(),
+        EndpointSliceController(),
         NamespaceController(),
         GarbageCollector(),
         EventExpiry(),

@@ -19,7 +19,7 @@ from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.kubelet.logs import logs
 from bayplan.cluster.embedded.requests import Answer, WriteOptions
 from bayplan.cluster.embedded.selection import Selection
-from bayplan.cluster.embedded.store import Change, ChangeType
+from bayplan.cluster.embedded.store import Change, ChangeType, Log
 from bayplan.cluster.embedded.world import World
 from bayplan.cluster.kinds import POD, Kind
 from bayplan.cluster.objects import Object
@@ -61,7 +61,7 @@ class EmbeddedCluster:
         self._server = self.world.server
         self._store = self.world.store
         self._on_warning = on_warning
-        self._pages: OrderedDict[str, tuple[str, tuple[Object, ...]]] = OrderedDict()
+        self._pages: OrderedDict[str, tuple[Kind, str, tuple[Object, ...]]] = OrderedDict()
         self._lists = 0
         self._waiting: dict[Kind, list[asyncio.Future[None]]] = {}
         self._moved = asyncio.Event()
@@ -116,7 +116,7 @@ class EmbeddedCluster:
     ) -> Page:
         """See the port."""
         if after:
-            return self._next_page(after, limit)
+            return self._next_page(kind, after, limit)
         selection = Selection(kind, namespace, labels, fields)
         items = tuple(self._select(selection))
         revision = str(self._store.revision)
@@ -124,22 +124,22 @@ class EmbeddedCluster:
             return Page(items, revision)
         self._lists += 1
         token = f"{revision}.{self._lists}"
-        self._pages[token] = (revision, items)
+        self._pages[token] = (kind, revision, items)
         while len(self._pages) > _PAGED_LISTS:
             self._pages.popitem(last=False)
         return _page(items, revision, token, 0, limit)
 
-    def _next_page(self, after: str, limit: int) -> Page:
+    def _next_page(self, kind: Kind, after: str, limit: int) -> Page:
         token, _, offset = after.rpartition("@")
-        if not (offset.isascii() and offset.isdigit()):
-            raise BadRequest("continue key is not valid: it is not one that this server gave out")
+        if not _is_number(offset) or self._pages.get(token, (kind,))[0] is not kind:
+            raise BadRequest("continue key is not valid: it is not one that this server gave out for such a list")
         if token not in self._pages:
             raise Expired(
                 "The provided continue parameter is too old to display a consistent list result. You must start a new "
                 "list without the continue parameter."
             )
-        revision, items = self._pages[token]
-        return _page(items, revision, token, int(offset), limit or len(items))
+        _, revision, items = self._pages[token]
+        return _page(items, revision, token, int(offset), limit if limit > 0 else len(items))
 
     def _select(self, selection: Selection) -> Sequence[Object]:
         node = selection.exact("spec.nodeName") if selection.kind is POD else None
@@ -185,12 +185,12 @@ class EmbeddedCluster:
         log = self._store.log(kind)
         deadline = None if timeout is None else Instant(self.clock.now() + seconds(timeout))
         if since:
-            position = log.after(_revision(since))
+            position = self._position(log, _revision(since))
         else:
             position = log.end
             yield [WatchEvent("ADDED", item.meta.resource_version, item) for item in self._select(selection)]
         told = self.clock.now()
-        while deadline is None or self.clock.now() < deadline:
+        while True:
             changes = log.read(position, _BATCH)
             position += len(changes)
             events = [event for change in changes if (event := _event(change, selection)) is not None]
@@ -200,10 +200,18 @@ class EmbeddedCluster:
                 events.append(WatchEvent("BOOKMARK", str(self._store.revision)))
             if events:
                 yield events
-            if not changes:
-                await self._wait(kind, deadline, Instant(told + _BOOKMARK_EVERY) if bookmarks else None)
+            if changes:
+                continue
+            if deadline is not None and self.clock.now() >= deadline:
+                break
+            await self._wait(kind, deadline, Instant(told + _BOOKMARK_EVERY) if bookmarks else None)
         if bookmarks and position == log.end:
             yield [WatchEvent("BOOKMARK", str(self._store.revision))]
+
+    def _position(self, log: Log, since: int) -> int:
+        if since > self._store.revision:  # given out before a restart: whoever has it must list anew
+            raise Expired(f"Too large resource version: {since}, current: {self._store.revision}")
+        return log.after(since)
 
     async def _wait(self, kind: Kind, *until: Instant | None) -> None:
         """Until something of the kind changes, or the earliest of the given instants."""
@@ -339,8 +347,13 @@ def _page(items: tuple[Object, ...], revision: str, token: str, offset: int, lim
     return Page(items[offset:end], revision, f"{token}@{end}" if remaining else "", remaining)
 
 
+def _is_number(text: str) -> bool:
+    """Whether it is one that the server may have given out."""
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
 def _revision(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
+    if not _is_number(text):
         raise BadRequest(f'resourceVersion: Invalid value: "{text}": a number that this server gave out')
     return int(text)
 
@@ -354,6 +367,9 @@ def _event(change: Change, selection: Selection) -> WatchEvent | None:
     was_in = change.old is not None and selection.matches(change.old)
     if is_in:
         return WatchEvent("MODIFIED" if was_in else "ADDED", new.meta.resource_version, new)
-    if was_in:
-        return WatchEvent("DELETED", new.meta.resource_version, new)
+    if was_in and change.old is not None:
+        last = new if change.type is ChangeType.DELETED else change.old  # as it was when it last belonged
+        meta = msgspec.structs.replace(last.meta, resource_version=new.meta.resource_version)
+        gone = Object(new.kind, meta, last.sections, new.version)
+        return WatchEvent("DELETED", new.meta.resource_version, gone)
     return None

@@ -369,12 +369,15 @@ class Server:
         return item if meta == item.meta else self.store.put(kind, meta, sections)
 
 
+_ordered = msgspec.json.Encoder(order="deterministic").encode  # as text: to Python 1, 1.0 and True are the same
+
+
 def _shared_sections(doc: Doc, old: Object) -> dict[str, Section]:
     """The sections of a document, taken from the old version where nothing but the order of keys differs."""
     sections = {}
     for name, section in sections_of(doc).items():
         before = old.sections.get(name)
-        same = before is not None and (before.raw == section.raw or before.plain() == doc[name])
+        same = before is not None and (before.raw == section.raw or _ordered(before.plain()) == _ordered(doc[name]))
         sections[name] = before if before is not None and same else section
     return sections
 

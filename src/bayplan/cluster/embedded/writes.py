@@ -51,6 +51,8 @@ def _(write: Create, writer: Writer, server: Server) -> None:
         raise
     if write.then is not None:
         writer.emit(write.then, name=created.name)
+    for other in write.follow(created) if write.follow is not None else ():
+        writer.apply(other)
 
 
 @_apply.register

@@ -128,7 +128,7 @@ def broken(error: httpx2.HTTPError, server: str) -> BayplanError:
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             what, hint = _CERTIFICATE_FAULTS.get(cause.verify_code, _UNKNOWN_SIGNER)
-            return Untrusted(f"{server}: the server's certificate {what} ({cause.verify_message})", hint=hint)
+            return Untrusted(f"{server}: the server's certificate {what}", hint=hint)
     what, hint = _network_fault(error, causes)
     return Unreachable(f"{server}: {what}", hint=hint)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import tempfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -12,11 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.credentials import Authority, kubeconfig, token, write_private
+from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.served.app import Api
 from bayplan.model.clock import SECOND, SystemClock
 from bayplan.service.http import listen, new_server
+from bayplan.service.state import state_folder
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -24,11 +24,6 @@ class Served(msgspec.Struct, frozen=True):
 
     url: str
     kubeconfig: Path
-
-
-def state_folder() -> Path:
-    """Where a running `bayplan up` leaves its kubeconfig: $XDG_STATE_HOME/bayplan."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "bayplan"
 
 
 @contextlib.asynccontextmanager
@@ -39,8 +34,8 @@ async def serve(
     hint = "another port: --port N; 0 takes a free one"
     listener = listen("127.0.0.1", port, what="Kubernetes API", hint=hint)
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-    authority = Authority(name, datetime.fromtimestamp(SystemClock().now() // SECOND, UTC))
-    certificate, key = authority.serving(name)
+    authority = Authority(f"{name}-ca", datetime.fromtimestamp(SystemClock().now() // SECOND, UTC))
+    certificate, key = authority.serving(name)  # not named as the authority, or OpenSSL takes it for self-signed
     secret = token()
     target = kubeconfig_out if kubeconfig_out is not None else state_folder() / "kubeconfig"
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

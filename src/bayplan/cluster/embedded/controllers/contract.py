@@ -63,6 +63,8 @@ class Create(Write, frozen=True):
     refused: Emit | None = None
     instead: Callable[[str], Sequence[Write]] | None = None
     """What else is to be written when it is refused, given the refusal's message."""
+    follow: Callable[[Object], Sequence[Write]] | None = None
+    """What else is to be written once it is made, given what was made."""
 
 
 class Delete(Write, frozen=True):

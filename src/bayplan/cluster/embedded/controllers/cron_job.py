@@ -8,7 +8,8 @@ schedule alone nothing is started before the next time of the new one: that wait
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
+from email.utils import format_datetime
 
 import msgspec
 
@@ -136,18 +137,20 @@ class _Look:
         self._drop_oldest("Complete", self._wanted.spec.successful_jobs_history_limit)
         self._drop_oldest("Failed", self._wanted.spec.failed_jobs_history_limit)
         self._note_jobs()
-        again = None
         if self._item.meta.deletion_timestamp is None and not self._wanted.spec.suspend:
             again = self._start()
-        elif self._status != self._wanted.status:
-            self._writes.append(self._told(self._status))
-        return Outcome(self._writes, again)
+            return Outcome(self._writes, again)
+        self._tell()
+        return Outcome(self._writes)
 
     def _say(self, type_: str, reason: str, message: str) -> None:
         self._writes.append(Emit(self._item, type_, reason, message, NAME))
 
-    def _told(self, status: CronJobStatus) -> SetStatus:
-        return SetStatus(self._item, status_body(status))
+    def _told(self, status: CronJobStatus) -> list[Write]:
+        return [SetStatus(self._item, status_body(status))] if status != self._wanted.status else []
+
+    def _tell(self) -> None:
+        self._writes += self._told(self._status)
 
     # --- what has been
 
@@ -171,7 +174,9 @@ class _Look:
         for job in self._jobs:
             end = ended(job)
             if not end and job.uid not in active:
-                self._say("Warning", "UnexpectedJob", f"Saw a job that the controller did not create or forgot: {job.name}")
+                self._say(
+                    "Warning", "UnexpectedJob", f"Saw a job that the controller did not create or forgot: {job.name}"
+                )
             if end and job.uid in active:
                 self._forget(job.uid)
                 self._say("Normal", "SawCompletedJob", f"Saw completed job: {job.name}, condition: {end}")
@@ -191,25 +196,22 @@ class _Look:
 
     def _start(self) -> Instant | None:
         """Start the Job that is due, if one is; when to look again."""
+        schedule = self._readable()
+        if schedule is None:
+            self._tell()
+            return None
         try:
-            schedule = self._readable()
-            at = None if schedule is None else self._due(schedule)
+            at = self._due(schedule)
         except NeverDueError as error:
             self._say("Warning", "InvalidSchedule", f"invalid schedule: {self._wanted.spec.schedule} : {error}")
-            schedule, at = None, None
-        if schedule is None or at is None or not self._may_start(at):
-            if self._status != self._wanted.status:
-                self._writes.append(self._told(self._status))
-        else:
-            self._create(at)
-        if schedule is None:
+            self._tell()
             return None
-        started = at if at is not None else None
-        wanted = self._wanted
-        if started is not None and self._writes and isinstance(self._writes[-1], Create):
-            status = msgspec.structs.replace(self._status, last_schedule_time=rfc3339(started))
-            wanted = msgspec.structs.replace(wanted, status=status)
-        return _next_look(schedule, wanted, self._now)
+        if at is None or not self._may_start(at):
+            self._tell()
+            return _next_look(schedule, self._wanted, self._now)
+        self._create(at)
+        following = next_after(schedule, at)
+        return None if following is None else Instant(following + _PADDING)
 
     def _readable(self) -> Schedule | None:
         spec = self._wanted.spec
@@ -237,7 +239,9 @@ class _Look:
     def _may_start(self, at: Instant) -> bool:
         spec, active = self._wanted.spec, self._status.active
         if spec.starting_deadline_seconds is not None and at + spec.starting_deadline_seconds * SECOND < self._now:
-            self._say("Warning", "MissSchedule", f"Missed scheduled time to start a job: {_rfc1123(at)}")
+            self._say(
+                "Warning", "MissSchedule", f"Missed scheduled time to start a job: {format_datetime(_in_zone(at, ''))}"
+            )
             return False
         if self._status.last_schedule_time == rfc3339(at) or any(one.name == self._job_name(at) for one in active):
             return False
@@ -258,8 +262,7 @@ class _Look:
                     self._drop(job)
         there = self._view.get(JOB, self._item.namespace, self._job_name(at))
         if there is not None:  # made before and not noted, or another's: then it is the other's business
-            noted = self._started(there, at) if controls(self._item, there) else self._status
-            self._writes += [self._told(noted)] if noted != self._wanted.status else []
+            self._writes += self._told(self._started(there, at) if controls(self._item, there) else self._status)
             return
         template = self._wanted.spec.job_template
         meta = ObjectMeta(
@@ -276,8 +279,8 @@ class _Look:
                 {"spec": Section(bytes(template.spec))},
                 then=Emit(self._item, "Normal", "SuccessfulCreate", "Created job {name}", NAME),
                 refused=Emit(self._item, "Warning", "FailedCreate", "Error creating job: {error}", NAME),
-                follow=lambda job: [self._told(self._started(job, at))],
-                instead=lambda _error: [self._told(self._status)] if self._status != self._wanted.status else [],
+                follow=lambda job: self._told(self._started(job, at)),
+                instead=lambda _error: self._told(self._status),
             )
         )
 
@@ -295,7 +298,7 @@ class _Look:
         )
 
     def _local(self, at: Instant) -> str:
-        local = datetime.fromtimestamp(at // SECOND, zone_of(self._wanted.spec.time_zone or ""))
+        local = _in_zone(at, self._wanted.spec.time_zone or "")
         return local.isoformat().removesuffix("+00:00") + ("" if local.utcoffset() else "Z")
 
 
@@ -304,7 +307,5 @@ def _by_start(job: Object) -> tuple[bool, str, str]:
     return (start is None, start or "", job.name)
 
 
-def _rfc1123(at: Instant) -> str:
-    days, months = "Mon Tue Wed Thu Fri Sat Sun".split(), "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-    time = datetime.fromtimestamp(0, zone_of("")) + timedelta(seconds=at // SECOND)
-    return f"{days[time.weekday()]}, {time.day:02d} {months[time.month - 1]} {time:%Y %H:%M:%S} +0000"
+def _in_zone(at: Instant, zone: str) -> datetime:
+    return datetime.fromtimestamp(at // SECOND, zone_of(zone))

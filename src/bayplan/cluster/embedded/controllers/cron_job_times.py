@@ -1,9 +1,8 @@
 """When a cron schedule is due: the next time, and the one that was missed last.
 
-A time is due when a clock on the wall of its zone shows it. So an hour that summer time leaves out is never due, and one
-that comes twice is due twice. (cronsim was tried for it: it follows Debian's cron, which moves the times of a missing
-hour, and reads more than upstream's parser allows.) Source of truth: robfig/cron v3, spec.go, and
-pkg/controller/cronjob/utils.go.
+A time is due when a clock on the wall of its zone shows it: an hour that summer time leaves out is never due, one that
+comes twice is due twice. (cronsim would not do: it follows Debian's cron, which moves the times of a missing hour.)
+Source of truth: robfig/cron v3, spec.go, and pkg/controller/cronjob/utils.go.
 """
 
 from __future__ import annotations

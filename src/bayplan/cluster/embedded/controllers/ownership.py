@@ -17,16 +17,26 @@ import msgspec
 
 from bayplan.cluster.embedded.controllers.contract import NOTHING, Concern, Outcome, Patch, View
 from bayplan.cluster.embedded.store import Change, ChangeType, Key
-from bayplan.cluster.kinds import CONTROLLER_REVISION, DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, Kind
+from bayplan.cluster.kinds import (
+    CONTROLLER_REVISION,
+    DAEMON_SET,
+    DEPLOYMENT,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    Kind,
+)
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import Instant
-from bayplan.model.meta import KubernetesObject, OwnerReference
+from bayplan.model.meta import KubernetesObject, LabelSelector, OwnerReference
 from bayplan.model.pods import Pod
 from bayplan.model.selectors import NOTHING as SELECTS_NOTHING
 from bayplan.model.selectors import Selector, from_label_selector
-from bayplan.model.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from bayplan.model.workloads import DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 _NUMBERED = re.compile(r"(.*)-([0-9]+)")
+_WANT_RUNNING = (REPLICA_SET, REPLICATION_CONTROLLER)  # the others adopt a pod that has ended, too
 
 
 def reference(owner: Object) -> OwnerReference:
@@ -97,6 +107,8 @@ def selector_of(owner: Object) -> Selector:
     match owner.view(KubernetesObject):
         case Deployment() | ReplicaSet() | StatefulSet() | DaemonSet() as found:
             return from_label_selector(found.spec.selector) or SELECTS_NOTHING
+        case ReplicationController() as found:
+            return from_label_selector(LabelSelector(match_labels=found.spec.selector)) or SELECTS_NOTHING
         case other:
             raise TypeError(f"{other.KIND} selects nothing")
 
@@ -142,11 +154,11 @@ def _orphaned(change: Change, _view: View) -> Iterable[Key]:
 def _adopts(owner: Object, item: Object) -> bool:
     if owner.meta.deletion_timestamp is not None or not belongs(owner, selector_of(owner), item):
         return False
-    return owner.kind is not REPLICA_SET or not item.view(Pod).is_terminal  # only a ReplicaSet cares whether it runs
+    return owner.kind not in _WANT_RUNNING or not item.view(Pod).is_terminal
 
 
 ADOPTIONS = (
-    Adoption(POD, (REPLICA_SET, STATEFUL_SET, DAEMON_SET)),
+    Adoption(POD, (REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, DAEMON_SET)),
     Adoption(REPLICA_SET, (DEPLOYMENT,)),
     Adoption(CONTROLLER_REVISION, (STATEFUL_SET, DAEMON_SET)),
 )

@@ -52,28 +52,28 @@ class ReplicaSetController:
 
     def reconcile(self, key: Key, view: View, now: Instant) -> Outcome:
         item = view.get(REPLICA_SET, *key)
-        return NOTHING if item is None else _sync(item, view, now)
+        return NOTHING if item is None else keep_number(item, item.view(ReplicaSet), view, now, self.name)
 
 
-def _sync(item: Object, view: View, now: Instant) -> Outcome:
-    wanted = item.view(ReplicaSet)
+def keep_number(item: Object, wanted: ReplicaSet, view: View, now: Instant, component: str) -> Outcome:
+    """One look at what keeps a number of pods. `wanted` is the item, or stands for it where that is of another kind."""
     owned = controlled(view, item, POD)
     active, released = parted(item, [one for one in owned if is_active(one.view(Pod))])
     selector = selector_of(item)
     leaving = sum(is_terminating(one.view(Pod)) and selector.matches(one.meta.labels) for one in owned)
     writes: list[Write] = [*released]
-    status = counted(wanted, [one.view(Pod) for one in active], leaving, now)
+    status = counted(wanted, [one.view(Pod) for one in active], leaving if item.kind is REPLICA_SET else None, now)
     if status != wanted.status:
         writes.append(SetStatus(item, status_body(status, "replicas")))
     if wanted.metadata.deletion_timestamp is None:
-        writes += _managed(item, wanted, active, status, view, now)
+        writes += _managed(item, wanted, active, status, view, now, component)
     again = None
     if status.ready_replicas != status.available_replicas:
         again = next_available((one.view(Pod) for one in active), wanted.spec.min_ready_seconds, now)
     return Outcome(writes, again)
 
 
-def counted(wanted: ReplicaSet, active: Sequence[Pod], leaving: int, now: Instant) -> ReplicaSetStatus:
+def counted(wanted: ReplicaSet, active: Sequence[Pod], leaving: int | None, now: Instant) -> ReplicaSetStatus:
     """The status that these pods make. A failure stays until the number of pods is right."""
     needed, template = wanted.spec, wanted.spec.template.metadata.labels.items()
     ready = [pod for pod in active if is_ready(pod)]
@@ -98,12 +98,18 @@ def failed(status: ReplicaSetStatus, reason: str, error: str, now: Instant) -> R
 
 
 def _managed(
-    item: Object, wanted: ReplicaSet, active: Sequence[Object], status: ReplicaSetStatus, view: View, now: Instant
+    item: Object,
+    wanted: ReplicaSet,
+    active: Sequence[Object],
+    status: ReplicaSetStatus,
+    view: View,
+    now: Instant,
+    component: str,
 ) -> Sequence[Write]:
     missing, burst = wanted.spec.replicas - len(active), max(BURST, len(active))
     if missing > 0 and not is_ending(view, item.namespace):
         meta, spec = pod_meta(wanted.spec.template, item), spec_section(wanted.spec.template)
-        create = create_pod(item, meta, spec, ReplicaSetController.name)
+        create = create_pod(item, meta, spec, component)
 
         def tell(error: str) -> Sequence[Write]:
             return [SetStatus(item, status_body(failed(status, "FailedCreate", error, now), "replicas"))]
@@ -111,13 +117,13 @@ def _managed(
         return [msgspec.structs.replace(create, instead=tell)] * min(missing, burst)
     if missing < 0:
         going = doomed(active, _company(item, view), min(-missing, burst), now)
-        return [delete_pod(item, one, ReplicaSetController.name) for one in going]
+        return [delete_pod(item, one, component) for one in going]
     return ()
 
 
 def _company(item: Object, view: View) -> list[Object]:
     """The pods of all ReplicaSets of the same controller."""
     owner = item.meta.controller
-    if owner is None:
+    if owner is None or item.kind is not REPLICA_SET:
         return []
     return [pod for one in view.owned_by(owner.uid, REPLICA_SET) for pod in view.owned_by(one.uid, POD)]

@@ -40,6 +40,8 @@ def _number(text: str) -> Number:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_number, parse_float=_number, parse_constant=_not_json)
+_TOO_DEEP = "exceeded max depth"
+_DEEPEST = 250
 _LONGEST_NUMBER = 400  # digits: no float is longer, and beyond 4,300 Python itself refuses
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w\w(?:\\u[dD][c-fC-F]\w\w)?|u[dD][c-fC-F]\w\w|.)", re.DOTALL)
 
@@ -56,11 +58,26 @@ def read_json(body: bytes) -> Any:
     if "\\ud" in text or "\\uD" in text:
         text = _ESCAPE.sub(_paired, text)
     try:
-        return _DECODER.decode(text)
+        tree = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise MalformedBodyError(json_fault(text) or str(error)) from None
     except RecursionError:
-        raise MalformedBodyError("exceeded max depth") from None
+        raise MalformedBodyError(_TOO_DEEP) from None
+    _check_depth(tree)
+    return tree
+
+
+def _check_depth(tree: Any) -> None:
+    """Whoever walks the tree does so by recursion, so its depth has a limit of our own. Raises MalformedBodyError."""
+    level = [tree]
+    for _ in range(_DEEPEST):
+        holders = [each for each in level if isinstance(each, list)]
+        level = [
+            inner for each in holders for inner in ([value for _, value in each] if isinstance(each, Pairs) else each)
+        ]
+        if not level:
+            return
+    raise MalformedBodyError(_TOO_DEEP)
 
 
 def plain(tree: Any) -> Any:

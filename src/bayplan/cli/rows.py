@@ -1,0 +1,76 @@
+"""Objects as kubectl's rows: the columns of their kind, and around them namespace, labels, GPUs, the kind's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bayplan.cli.gpus import gpu_text
+from bayplan.cli.printers import Column, Listing, Row
+from bayplan.cli.resources import called
+from bayplan.cluster.kinds import KINDS, POD, Kind
+from bayplan.cluster.tables.columns import AGE, NAME, labels_text
+from bayplan.cluster.tables.table import columns_of
+
+if TYPE_CHECKING:
+    from bayplan.cluster.objects import Object
+    from bayplan.model.clock import Instant
+
+
+class Style(msgspec.Struct, frozen=True):
+    """What stands around the columns of a kind."""
+
+    namespace: bool = False
+    labels: bool = False
+    prefix: bool = False
+    """Whether names say their kind: `pod/web`."""
+
+
+def listing(kind: Kind, items: Sequence[Object], now: Instant, style: Style) -> Listing:
+    """Objects of one kind, ready to be printed."""
+    shown = columns_of(kind) if kind.name in KINDS else (NAME, AGE)
+    columns = [Column(column.name, wide=column.priority > 0) for column in shown]
+    if style.namespace and kind.namespaced:
+        columns.insert(0, Column("Namespace"))
+    if kind == POD:
+        columns.append(Column("GPUs", wide=True))
+    if style.labels:
+        columns.append(Column("Labels"))
+
+    def row(item: Object) -> Row:
+        document = item.doc()
+        cells: list[object] = [
+            called(kind, item.name) if style.prefix and column.format == "name" else cell_text(column.cell(document, now))
+            for column in shown
+        ]
+        if style.namespace and kind.namespaced:
+            cells.insert(0, item.namespace)
+        if kind == POD:
+            cells.append(gpu_text(item))
+        if style.labels:
+            cells.append(labels_text(item.meta.labels))
+        return Row(cells, called(kind, item.name), document)
+
+    return Listing(columns, [row(item) for item in items])
+
+
+def cell_text(cell: object) -> str:
+    """A cell as Go prints it."""
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
+def clean(document: dict[str, Any], *, managed_fields: bool = False) -> dict[str, Any]:
+    """A document as kubectl shows it: keys in order, the owners of its fields left out."""
+    whole = dict(document)
+    if not managed_fields and "managedFields" in (whole.get("metadata") or {}):
+        whole["metadata"] = {key: value for key, value in whole["metadata"].items() if key != "managedFields"}
+    ordered: dict[str, Any] = _ordered(whole)
+    return ordered
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,266 @@
+"""Follow all objects of a kind, whatever happens to the connection: the shell around `reflector_core`.
+
+    async with Reflector(cluster, POD) as batches:
+        async for batch in batches:
+            for change in batch.changes: ...
+
+One task does what the core says and puts batches into a short queue. A slow consumer fills the queue, the task stops
+reading, TCP holds the server back, and if the server then hangs up, the watch is taken up from the last revision: so
+memory stays bounded and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from bayplan.cluster.kinds import Kind
+from bayplan.cluster.live.cluster import LiveCluster
+from bayplan.cluster.live.reflector_core import (
+    Change,
+    Closed,
+    Failed,
+    Fetch,
+    Instruction,
+    Key,
+    Known,
+    Policy,
+    Read,
+    ReflectorCore,
+    Rest,
+    Rested,
+    Stalled,
+    Step,
+    Stimulus,
+    Stop,
+    Stream,
+    Told,
+)
+from bayplan.cluster.port import Page, WatchEvent
+from bayplan.model.clock import Clock, Instant, SystemClock, seconds
+from bayplan.model.errors import BayplanError
+from bayplan.service.logging import get_logger
+
+log = get_logger(__name__)
+
+PAGE = 500
+_QUEUE = 2
+"""Batches that wait for the consumer. A page of large pods is megabytes."""
+
+T = TypeVar("T")
+
+
+Events = AsyncGenerator[list[WatchEvent]]
+
+
+class Source(Protocol):
+    """What a reflector needs of a cluster. Every engine has it; LiveCluster streams lists as well."""
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        after: str = "",
+    ) -> Page:
+        """See the port."""
+        ...
+
+    def watch_batches(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        since: str = "",
+        labels: str = "",
+        fields: str = "",
+        bookmarks: bool = False,
+    ) -> Events:
+        """The port's watch, with what came together given together."""
+        ...
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What came together. `revision` is how far the story is told; it is empty while the present is being read."""
+
+    changes: tuple[Change, ...]
+    revision: str
+    synced: bool = False
+    """With this batch the present is known completely, the first time or anew."""
+
+
+class Reflector:
+    """An async context manager that gives batches of changes until it is left.
+
+    Iteration raises the server's error when it refuses for good: at once if nothing has ever worked, else after a
+    minute of refusals.
+    """
+
+    def __init__(
+        self,
+        cluster: Source,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        since: str = "",
+        known: Mapping[Key, Known] | None = None,
+        policy: Policy = Policy(),  # noqa: B008 - frozen
+        clock: Clock | None = None,
+        random: Callable[[], float] = random.random,
+        streams: bool = True,
+    ) -> None:
+        """`since` (a batch's revision) and `known` take up where an earlier run ended.
+
+        Without `since`, objects of `known` that are no more are told as DELETED, and unchanged ones not at all.
+        """
+        self._cluster = cluster
+        self._kind, self._namespace = kind, namespace
+        self._labels, self._fields = labels, fields
+        self._policy = policy
+        self._clock = clock or SystemClock()
+        streams = streams and isinstance(cluster, LiveCluster)
+        self._core = ReflectorCore(kind, policy=policy, random=random, streams=streams, since=since, known=known)
+        self._queue: asyncio.Queue[Batch | BayplanError] = asyncio.Queue(_QUEUE)
+        self._stream: Events | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> AsyncIterator[Batch]:
+        self._task = asyncio.create_task(self._run(), name=f"reflector of {self._kind.resource}")
+        return self._batches(self._task)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _batches(self, task: asyncio.Task[None]) -> AsyncIterator[Batch]:
+        while True:
+            waiting = asyncio.ensure_future(self._queue.get())
+            try:
+                await asyncio.wait((waiting, task), return_when=asyncio.FIRST_COMPLETED)
+                if not waiting.done():
+                    task.result()  # a fault of ours: let it be seen
+                    raise AssertionError("a reflector ends only by an error")
+                batch = waiting.result()
+            finally:
+                waiting.cancel()
+            if isinstance(batch, BayplanError):
+                raise batch
+            yield batch
+
+    async def _run(self) -> None:
+        instruction = self._core.start()
+        try:
+            while not isinstance(instruction, Stop):
+                stimulus = await self._do(instruction)
+                step = self._core.handle(stimulus)
+                self._say(stimulus, step)
+                if step.changes or step.synced or isinstance(stimulus, Told):
+                    await self._queue.put(Batch(step.changes, self._core.revision, step.synced))
+                instruction = step.then
+            await self._queue.put(instruction.error)
+        finally:
+            await self._close_stream()
+
+    async def _do(self, instruction: Instruction) -> Stimulus:
+        """Carry out one instruction; what came of it is the next stimulus."""
+        try:
+            match instruction:
+                case Rest():
+                    await self._close_stream()
+                    await self._clock.sleep_until(Instant(self._clock.now() + seconds(instruction.seconds)))
+                    return Rested()
+                case Fetch():
+                    await self._close_stream()
+                    return await self._in_time(self._fetch(instruction.after))
+                case Stream():
+                    await self._close_stream()
+                    self._stream = self._open(instruction)
+                    return await self._read(self._stream)
+                case Read():
+                    assert self._stream is not None
+                    return await self._read(self._stream)
+                case Stop():
+                    raise instruction.error
+        except _StalledError:
+            return Stalled()
+        except BayplanError as error:
+            return Failed(error)
+
+    async def _fetch(self, after: str) -> Page:
+        return await self._cluster.list(
+            self._kind, self._namespace, labels=self._labels, fields=self._fields, limit=PAGE, after=after
+        )
+
+    def _open(self, stream: Stream) -> Events:
+        cluster = self._cluster
+        if stream.initial and isinstance(cluster, LiveCluster):
+            return cluster.watch_batches(
+                self._kind, self._namespace, labels=self._labels, fields=self._fields, initial=True
+            )
+        return cluster.watch_batches(
+            self._kind,
+            self._namespace,
+            since=stream.since,
+            labels=self._labels,
+            fields=self._fields,
+            bookmarks=True,
+        )
+
+    async def _read(self, stream: Events) -> Stimulus:
+        try:
+            return Told(await self._in_time(anext(stream)))
+        except StopAsyncIteration:
+            return Closed()
+
+    async def _in_time(self, work: Awaitable[T]) -> T:
+        """The result of `work`, unless it takes longer by our clock than a live connection would."""
+        doing = asyncio.ensure_future(_awaited(work))
+        deadline = Instant(self._clock.now() + seconds(self._policy.stall))
+        timer = asyncio.ensure_future(self._clock.sleep_until(deadline))
+        try:
+            await asyncio.wait((doing, timer), return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                raise _StalledError
+            return doing.result()
+        finally:
+            timer.cancel()
+            if not doing.done():
+                doing.cancel()
+                await asyncio.wait((doing,))
+
+    async def _close_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.aclose()
+
+    def _say(self, stimulus: Stimulus, step: Step) -> None:
+        kind, then = self._kind.resource, step.then
+        if step.synced:
+            log.debug("synced", kind=kind, objects=len(self._core), revision=self._core.revision)
+        if isinstance(then, Rest):
+            why = then.error.message if then.error is not None else type(stimulus).__name__.lower()
+            log.warning("watch interrupted", kind=kind, why=why, again_in=f"{then.seconds:.1f}s")
+
+
+class _StalledError(Exception):
+    """Nothing came in time."""
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    """A coroutine for a task: `anext` gives an awaitable that is none."""
+    return await work
