@@ -10,7 +10,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -20,6 +20,7 @@ from bayplan.cli.invocation import Invocation, output_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from bayplan.cluster.embedded.kubelet.behaviour import Defaults
     from bayplan.model.clock import Instant
     from bayplan.service.durations import Duration
     from bayplan.service.lifecycle import Service
@@ -44,7 +45,7 @@ def _span(_: click.Context, __: click.Parameter, value: str | None) -> Duration 
     return span
 
 
-class _Wish(msgspec.Struct, frozen=True):
+class _Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
     seed: int
@@ -52,13 +53,27 @@ class _Wish(msgspec.Struct, frozen=True):
     lasts: Duration | None
     virtual: Duration | None
     output: str | None
+    port: int
+    kubeconfig_out: Path | None
+    startup_delay: Duration | None
+    nodes: list[dict[str, Any]] = []
+    """The nodes of a bare cluster."""
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(1, 5000), metavar="N", help="Number of nodes; the load grows with it.")
+@click.option("--nodes", type=click.IntRange(0, 5000), metavar="N", help="Number of nodes; the load grows with it.")
+@click.option("--empty", is_flag=True, help="No load: a bare cluster to try things on, in true real time.")
+@click.option(
+    "--node-shape", "shape", type=click.Path(path_type=Path), metavar="FILE", help="With --empty: a Node manifest."
+)
+@click.option("--startup-delay", callback=_span, metavar="SPAN", help="How long a pod takes to run once it is placed.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where the API listens; 0 takes a free port.")
+@click.option(
+    "--kubeconfig-out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the kubeconfig."
+)
 @click.option("--scenario", "file", type=click.Path(path_type=Path), metavar="FILE", help="Another load: docs/up.md.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same load.")
-@click.option("--speed", type=click.FloatRange(0.01, 3600), default=60, show_default=True, help="1 is true real time.")
+@click.option("--speed", type=click.FloatRange(0.01, 3600), help="1 is true real time.  [default: 60; 1 with --empty]")
 @click.option("--for", "lasts", callback=_span, metavar="SPAN", help="End after that time of yours, such as 30s.")
 @click.option("--virtual", callback=_span, metavar="SPAN", help="Run that time of the cluster at once: 24h.")
 @output_option("json", "yaml")
@@ -66,33 +81,55 @@ class _Wish(msgspec.Struct, frozen=True):
 def up(
     invocation: Invocation,
     nodes: int | None,
+    empty: bool,
+    shape: Path | None,
+    startup_delay: Duration | None,
+    port: int,
+    kubeconfig_out: Path | None,
     file: Path | None,
     seed: int,
-    speed: float,
+    speed: float | None,
     lasts: Duration | None,
     virtual: Duration | None,
     output: str | None,
 ) -> int:
     """Run a cluster with load on this machine, on nothing but Python, and show it.
 
-    Teams train, serve, explore and fail on a dozen nodes of eight GPUs. Ctrl-C ends it with a summary.
+    Teams train, serve, explore and fail on a dozen nodes of eight GPUs. Ctrl-C ends it with a summary. While it runs it
+    is a Kubernetes API on loopback: the kubeconfig it writes is for kubectl and for every other bayplan command.
 
     \b
     bayplan up                                   watch it, a minute a second
     bayplan up --for 30s                         half a minute of it, then the summary
     bayplan up --virtual 24h --seed 7 -o json    a whole day at once; then everything in the cluster
+    bayplan up --empty --nodes 5                 a bare cluster to try things on
     """
+    if empty and (file is not None or virtual is not None):
+        raise click.UsageError("--empty is without load: expected no --scenario and no --virtual")
+    if not empty and (shape is not None or nodes == 0):
+        raise click.UsageError("--node-shape and --nodes 0 are for a bare cluster: add --empty")
     if lasts is not None and virtual is not None:
         raise click.UsageError("--for is about your time and --virtual about the cluster's: expected one of them")
     from bayplan.service.lifecycle import run
+    from bayplan.simulate.bare import NOBODY, nodes_of, read_shape
     from bayplan.simulate.scenario import scaled
     from bayplan.simulate.scenario_file import read_scenario, shipped
 
     settings = _quiet(invocation)
-    scenario = shipped() if file is None else read_scenario(file)
-    if nodes is not None:
+    scenario = NOBODY if empty else shipped() if file is None else read_scenario(file)
+    if nodes is not None and not empty:
         scenario = scaled(scenario, nodes)
-    wish = _Wish(seed, speed, lasts, virtual, output)
+    wish = _Wish(
+        seed=seed,
+        speed=speed or (1 if empty else 60),
+        lasts=lasts,
+        virtual=virtual,
+        output=output,
+        port=port,
+        kubeconfig_out=kubeconfig_out,
+        startup_delay=startup_delay,
+        nodes=nodes_of(3 if nodes is None else nodes, None if shape is None else read_shape(shape)) if empty else [],
+    )
 
     async def main(service: Service) -> None:
         if virtual is not None:
@@ -120,7 +157,7 @@ async def _virtually(service: Service, scenario: Scenario, wish: _Wish, span: Du
     from bayplan.simulate.stage import Stage
 
     start = VirtualClock().now()
-    stage = Stage(scenario, seed=wish.seed, start=start)
+    stage = Stage(scenario, seed=wish.seed, start=start, behaviour=_behaviour(wish))
     with _progress("simulating", start, span.micros) as reached:
         await stage.rehearse(Instant(start + span.micros), stopping=lambda: service.stopping, reached=reached)
     _finish(stage, wish)
@@ -128,12 +165,13 @@ async def _virtually(service: Service, scenario: Scenario, wish: _Wish, span: Du
 
 async def _live(service: Service, scenario: Scenario, wish: _Wish) -> None:
     from bayplan.cli.display.show import show
+    from bayplan.cluster.served.serve import serve
     from bayplan.model.clock import SECOND, Instant, ScaledClock
     from bayplan.simulate.stage import Stage
 
     warm = scenario.warm_up.micros
     start = Instant((service.clock.now() - warm) // SECOND * SECOND)
-    stage = Stage(scenario, seed=wish.seed, start=start)
+    stage = Stage(scenario, seed=wish.seed, start=start, behaviour=_behaviour(wish), nodes=wish.nodes)
     with _progress("preparing the day", start, warm) as reached:
         await stage.rehearse(Instant(start + warm), stopping=lambda: service.stopping, reached=reached)
     if not service.stopping:
@@ -141,8 +179,20 @@ async def _live(service: Service, scenario: Scenario, wish: _Wish) -> None:
         lasts = _FOR_EVER if wish.lasts is None else int(wish.lasts.micros * wish.speed)
         clock = ScaledClock(stage.now, wish.speed)
         live = service.start("cluster", stage.go_live(clock, Instant(clock.now() + lasts)))
-        await show(stage, service, live, speed=wish.speed, talk=wish.output is not None)
+        async with serve(stage.cluster, port=wish.port, kubeconfig_out=wish.kubeconfig_out) as served:
+            click.echo(f"serving {served.url}; kubeconfig {served.kubeconfig}", err=True)
+            title = f"×{wish.speed:g}  kubectl --kubeconfig {served.kubeconfig}  Ctrl-C ends"
+            await show(stage, service, live, title=title, talk=wish.output is not None)
     _finish(stage, wish)
+
+
+def _behaviour(wish: _Wish) -> Defaults:
+    """How pods behave that do not say it themselves; a delay that is asked for is exact."""
+    from bayplan.cluster.embedded.kubelet.behaviour import USUAL
+
+    if wish.startup_delay is None:
+        return USUAL
+    return msgspec.structs.replace(USUAL, pull=0, start=wish.startup_delay.micros, jitter=0.0)
 
 
 @contextlib.contextmanager

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from bayplan.cluster.embedded.assembly import embedded_cluster
+from bayplan.cluster.embedded.kubelet.behaviour import USUAL, Defaults
 from bayplan.cluster.embedded.store import Change, ChangeType
 from bayplan.cluster.kinds import EVENT, NODE, POD, Kind
 from bayplan.cluster.objects import Object
@@ -18,13 +20,16 @@ from bayplan.simulate.scenario import Scenario
 from bayplan.simulate.tally import Tally
 
 _RECENT = 500
+Doc = dict[str, Any]
 
 
 class Stage:
     """Begins in virtual time at `start`; `go_live` lets a clock take over."""
 
-    def __init__(self, scenario: Scenario, *, seed: int, start: Instant) -> None:
-        self.cluster = embedded_cluster(clock=VirtualClock(start), seed=seed)
+    def __init__(
+        self, scenario: Scenario, *, seed: int, start: Instant, behaviour: Defaults = USUAL, nodes: Sequence[Doc] = ()
+    ) -> None:
+        self.cluster = embedded_cluster(clock=VirtualClock(start), seed=seed, behaviour=behaviour)
         self.load = Load(scenario, seed, start)
         self.tally = Tally(start)
         self.recent: deque[Object] = deque(maxlen=_RECENT)
@@ -32,6 +37,8 @@ class Stage:
         self.refusals: Counter[str] = Counter()
         """What users asked for and did not get, by reason."""
         self.cluster.world.store.listeners.append(self._note)
+        for node in nodes:
+            self.cluster.world.server.create(NODE, "", node)
 
     @property
     def now(self) -> Instant:

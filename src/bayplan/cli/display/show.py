@@ -45,12 +45,12 @@ class Viewer:
         yield summary_line(self.look())
 
 
-async def show(stage: Stage, service: Service, live: asyncio.Task[None], *, speed: float, talk: bool) -> None:
+async def show(stage: Stage, service: Service, live: asyncio.Task[None], *, title: str, talk: bool) -> None:
     """Show the stage until it ends or the service stops. `talk`: standard output is for data, so show on the other."""
     out = sys.stderr if talk else sys.stdout
     viewer = Viewer(stage)
     if out.isatty() and os.environ.get("TERM") != "dumb":
-        await _in_place(viewer, service, live, out, title=f"×{speed:g}  Ctrl-C ends")
+        await _in_place(viewer, service, live, out, title=title)
     else:
         await _in_lines(viewer, service, live, out)
 

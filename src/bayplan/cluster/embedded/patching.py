@@ -77,7 +77,8 @@ def applied(
     if old is None:
         if subresource:
             raise not_found(kind, name)
-        uid = (config.get("metadata") or {}).get("uid")
+        said = config.get("metadata")
+        uid = said.get("uid") if isinstance(said, dict) else None
         if uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(kind, name, why)

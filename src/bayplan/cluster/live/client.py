@@ -114,9 +114,11 @@ class Client:
     async def _exchange(self, request: _Request) -> AsyncIterator[httpx2.Response]:
         """An answer that is not a refusal, its body still to be read."""
         response = await self._send(request)
-        if response.status_code == Unauthorized.status and self._credentials.refused():
-            await response.aclose()
-            response = await self._send(request)
+        if response.status_code == Unauthorized.status:
+            header = response.request.headers.get("Authorization", "")
+            if self._credentials.refused(header):
+                await response.aclose()
+                response = await self._send(request)
         try:
             self._pass_warnings(response)
             if response.status_code >= 300:

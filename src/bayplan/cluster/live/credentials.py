@@ -38,8 +38,8 @@ class Credentials(Protocol):
         """The value of the Authorization header; empty where there is none. Raises CredentialError."""
         ...
 
-    def refused(self) -> bool:
-        """The server answered 401. Forget what may be stale; True when a second try may succeed."""
+    def refused(self, header: str) -> bool:
+        """The server answered 401 to this header. Forget it; True when a second try may succeed."""
         ...
 
 
@@ -52,7 +52,7 @@ class Fixed:
     async def header(self) -> str:
         return self._header
 
-    def refused(self) -> bool:
+    def refused(self, header: str) -> bool:  # noqa: ARG002 - the protocol's
         return False
 
 
@@ -78,9 +78,9 @@ class TokenFile:
             message = f"{self._path}: {error.strerror}"
             raise CredentialError(message, hint="check tokenFile in the kubeconfig") from error
 
-    def refused(self) -> bool:
-        known, self._token = self._token, ""
-        return self._read() != known
+    def refused(self, header: str) -> bool:
+        self._token = ""
+        return f"Bearer {self._read()}" != header
 
 
 class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -88,6 +88,10 @@ class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
     expiration_timestamp: str | None = None
     client_certificate_data: str = ""
     client_key_data: str = ""
+
+
+def _bearer(status: _ExecStatus) -> str:
+    return f"Bearer {status.token}" if status.token else ""
 
 
 class _ExecCredential(msgspec.Struct, frozen=True):
@@ -117,10 +121,11 @@ class ExecPlugin:
                 self._held = await self._run()
                 expires = self._held.expiration_timestamp
                 self._until = parse_rfc3339(expires) if expires else None
-            return f"Bearer {self._held.token}" if self._held.token else ""
+            return _bearer(self._held)
 
-    def refused(self) -> bool:
-        self._held = None
+    def refused(self, header: str) -> bool:
+        if self._held is not None and _bearer(self._held) == header:  # else another request has seen to it already
+            self._held = None
         return True
 
     async def _run(self) -> _ExecStatus:

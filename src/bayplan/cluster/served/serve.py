@@ -44,10 +44,12 @@ async def serve(
         server = new_server(Api(cluster, secret, url.removeprefix("https://")), certificate=files[0], key=files[1])
         server.config.load()  # reads the files, which are needed no longer
     running = asyncio.create_task(server.serve(sockets=[listener]), name="kubernetes-api")
-    write_private(target, kubeconfig(name, url, authority.pem, secret))
+    config = kubeconfig(name, url, authority.pem, secret)
+    write_private(target, config)
     try:
         yield Served(url, target)
     finally:
         server.should_exit = True
         await running
-        target.unlink(missing_ok=True)
+        if target.exists() and target.read_text() == config:  # another may have put its own there meanwhile
+            target.unlink()

@@ -55,7 +55,7 @@ def _set_defaults(pod: Doc, limit_range: Doc) -> None:
             defaults["requests"].update(limit.get("defaultRequest", {}))
     said: list[str] = []
     for field, word in (("containers", "container"), ("initContainers", "init container")):
-        for container in pod["spec"].get(field, ()):
+        for container in pod["spec"].get(field) or ():
             for side in ("requests", "limits"):
                 added = _fill(container, side, defaults[side])
                 if added:

@@ -1,0 +1,1 @@
+"""`bayplan describe`: all about an object, for people to read. Pure pages, from documents and the time to lines."""
