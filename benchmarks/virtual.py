@@ -1,6 +1,6 @@
-"""Virtual seconds simulated a second: `bayplan up --virtual 24h --seed 7`, and shorter days for the growth.
+"""Virtual seconds simulated a second: `bayplan up --virtual 24h --seed 7`, and two and three days for the growth.
 
-The peer is a control plane in real time, which simulates one second a second whatever it runs on.
+Whole days, since a day's load is not that of its night. The peer is a control plane in real time, which simulates one second a second whatever it runs on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _children() -> float:
 
 def run(effort: Effort) -> Table:
     """Measure."""
-    sizes = effort.sizes(6 * 3600, 12 * 3600, 24 * 3600)
+    sizes = effort.sizes(24 * 3600, 48 * 3600, 72 * 3600)
     return Table(
         NAME,
         f"virtual seconds a second (of CPU time), bayplan up --virtual SPAN --seed {_SEED}",

@@ -45,6 +45,14 @@ def small(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+_SERVING = re.compile(rb"serving https://127\.0\.0\.1:\d+; kubeconfig \S+/state/bayplan/kubeconfig\n")
+
+
 def _environment(**more: str) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("BAYPLAN_", "NO_COLOR"))}
     return {**plain, "XDG_CONFIG_HOME": "/nonexistent", "TERM": "xterm-256color", **more}
@@ -92,7 +100,10 @@ def _on_a_terminal(*arguments: str, **more: str) -> tuple[int, str]:
             ["--virtual", "0s"], 2, "Invalid value for '--virtual': expected some time; got \"0s\"", id="no time at all"
         ),
         pytest.param(
-            ["--nodes", "0"], 2, "Invalid value for '--nodes': 0 is not in the range 1<=x<=5000.", id="no nodes"
+            ["--nodes", "0"],
+            2,
+            "--node-shape and --nodes 0 are for a bare cluster: add --empty",
+            id="no nodes",
         ),
         pytest.param(
             ["--scenario", "/nonexistent/x.yaml"], 1, "/nonexistent/x.yaml: No such file or directory", id="no file"
@@ -148,7 +159,8 @@ def test_virtual_time_without_output_ends_with_the_summary(small: str) -> None:
 def test_elsewhere_than_on_a_terminal_there_are_plain_lines_and_a_summary(small: str) -> None:
     ran = _ran("--scenario", small, "--for", "1s")
     lines = ran.stdout.decode().splitlines()
-    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.returncode == 0
+    assert _SERVING.fullmatch(ran.stderr)
     assert re.fullmatch(r"\d\d:\d\d:\d\d  nodes 2/2  gpus 6/16 \(38%\)  running 3  .*", lines[0])
     assert any(line.endswith("running 3  pending 0") for line in lines)
     assert "\x1b" not in ran.stdout.decode()
@@ -169,7 +181,8 @@ def test_ctrl_c_ends_it_cleanly_with_the_summary(small: str) -> None:
         running.stdout.readline()
         running.send_signal(signal.SIGINT)
         rest, err = running.communicate()
-    assert (running.returncode, err) == (130, b"")
+    assert running.returncode == 130
+    assert _SERVING.fullmatch(err)
     assert b"of cluster time at 60 times its speed" in rest
 
 
@@ -203,3 +216,20 @@ def test_no_colour_where_it_is_not_wanted(small: str) -> None:
     colour = re.compile(r"\x1b\[(\d+;)*[34]\d(;\d+)*m")
     assert colour.search(coloured)
     assert not colour.search(plain)
+
+
+def test_a_bare_cluster_has_the_nodes_that_were_asked_for(tmp_path: Path) -> None:
+    shape = tmp_path / "shape.yaml"
+    shape.write_text("kind: Node\nmetadata: {labels: {zone: a}}\nstatus: {capacity: {cpu: 4, memory: 8Gi, pods: 10}}\n")
+    ran = _ran("--empty", "--nodes", "2", "--node-shape", str(shape), "--for", "500ms", "-o", "json")
+    nodes = [item for item in json.loads(ran.stdout)["items"] if item["kind"] == "Node"]
+    assert [node["metadata"]["name"] for node in nodes] == ["node-1", "node-2"]
+    assert nodes[0]["metadata"]["labels"] == {"zone": "a", "kubernetes.io/hostname": "node-1"}
+    assert nodes[0]["status"]["allocatable"]["cpu"] == "4"
+
+
+def test_a_shape_without_capacity_is_refused_with_its_line(capsys: Capture, tmp_path: Path) -> None:
+    shape = tmp_path / "shape.yaml"
+    shape.write_text("kind: Node\nmetadata: {}\n")
+    assert main(["up", "--empty", "--node-shape", str(shape)]) == 1
+    assert "shape.yaml:1: status.capacity: expected the node's capacity" in capsys.readouterr().err

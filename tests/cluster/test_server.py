@@ -17,6 +17,7 @@ from bayplan.cluster.kinds import (
     DEPLOYMENT,
     DEVICE_CLASS,
     LEASE,
+    LIMIT_RANGE,
     NAMESPACE,
     NODE,
     POD,
@@ -201,3 +202,32 @@ def test_an_update_creates_where_the_kind_lets_it(server: Server) -> None:
             server.update(kind, "default" if kind.namespaced else "", "n", body)
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
     assert server.update(LEASE, "default", "l", lease).status == 201
+
+
+def test_a_pod_without_containers_is_invalid_also_where_there_are_limits(server: Server) -> None:
+    limits = [{"type": "Container", "default": {"cpu": "1"}}]
+    server.create(LIMIT_RANGE, "default", {"metadata": {"name": "l"}, "spec": {"limits": limits}})
+    with pytest.raises(Invalid, match=r"spec\.containers: Required value"):
+        server.create(POD, "default", {"metadata": {"name": "a"}, "spec": {}})
+
+
+@pytest.mark.parametrize(
+    "fields", [5, [], {"f:data": True}, {"f:data": {"k:5": {}}}, {"v:{": {}}, {"i:x": {}}], ids=json.dumps
+)
+def test_owners_that_cannot_be_read_are_those_that_were_there(server: Server, fields: object) -> None:
+    body = {"metadata": {"name": "a"}, "data": {"k": "1"}}
+    first = server.create(CONFIG_MAP, "default", body, WriteOptions(field_manager="me")).object.doc()
+    entry = first["metadata"]["managedFields"][0]
+    if fields != []:  # an empty one is readable: nothing is owned
+        first["metadata"]["managedFields"] = [{**entry, "fieldsV1": fields}]
+    after = server.update(CONFIG_MAP, "default", "a", first, WriteOptions(field_manager="me")).object.doc()
+    assert after["metadata"]["managedFields"] == [entry]
+
+
+def test_an_apply_whose_metadata_is_no_object_is_refused(server: Server) -> None:
+    for body in (b'{"apiVersion":"v1","kind":"ConfigMap","metadata":5}', b'{"metadata":[]}', b"null"):
+        with pytest.raises(ApiError):
+            server.patch(
+                CONFIG_MAP, "default", "a", "application/apply-patch+yaml", body, WriteOptions(field_manager="m")
+            )
+    assert server.store.get(CONFIG_MAP, "default", "a") is None

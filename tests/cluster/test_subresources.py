@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.cluster.embedded import subresources
+from bayplan.cluster.embedded import scaling, subresources
 from bayplan.cluster.embedded.bootstrap import bootstrap
 from bayplan.cluster.embedded.requests import WriteOptions
 from bayplan.cluster.embedded.server import Server
@@ -111,7 +111,7 @@ def test_a_condition_that_says_the_same_keeps_its_time(server: Server) -> None:
 def test_a_scale_tells_which_pods_it_counts(server: Server, kind: Kind, selector: Doc, told: str) -> None:
     body = {"metadata": {"name": "a"}, "spec": {"replicas": 3, "selector": selector, "template": TEMPLATE}}
     item = server.create(kind, "default", body).object
-    scale = subresources.scale_of(item)
+    scale = scaling.scale_of(item)
     assert scale["spec"] == {"replicas": 3}
     assert scale["status"] == {"replicas": 0, "selector": told}
     assert scale["metadata"]["resourceVersion"] == item.meta.resource_version

@@ -15,15 +15,16 @@ NOTHING = "nothing"
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One place where the engines differ. The place is `step N: part/object/field...`."""
+    """One place where the engines differ: after a step, at `part/object/field...`."""
 
+    step: int
     place: str
     lab: Any
     embedded: Any
     known: Known | None = None
 
     def __str__(self) -> str:
-        return f"{self.place}\n      lab:      {self.lab}\n      embedded: {self.embedded}"
+        return f"step {self.step}: {self.place}\n      lab:      {self.lab}\n      embedded: {self.embedded}"
 
 
 def compare(story: Story, lab: Sequence[Seen], embedded: Sequence[Seen]) -> list[Difference]:
@@ -31,9 +32,9 @@ def compare(story: Story, lab: Sequence[Seen], embedded: Sequence[Seen]) -> list
     found = []
     for number, (real, ours) in enumerate(zip(lab, embedded, strict=True), 1):
         pair = (msgspec.to_builtins(each) for each in (real, ours))
-        for place, one, other in _walk(f"step {number}: ", *pair):
+        for place, one, other in _walk("", *pair):
             known = next((each for each in story.differences if fnmatch.fnmatchcase(place, each.at)), None)
-            found.append(Difference(place, one, other, known))
+            found.append(Difference(number, place, one, other, known))
     return found
 
 

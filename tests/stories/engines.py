@@ -166,4 +166,3 @@ def _opened(kind: type[Engine], kubectl: Path, kubeconfig: Path) -> Iterator[Eng
             yield engine
         finally:
             engine.close()
-

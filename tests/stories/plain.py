@@ -1,11 +1,12 @@
 """What is observed, freed of chance: names that were made up become roles, times, uids and addresses become words.
 
-Replica sets and revisions are numbered in the order in which they came: `web#1`, `db@2`. A pod with a name made up is its
-owner and a star, and those of one role are told apart by nothing but what they look like.
+Replica sets and revisions are numbered in the order in which they came: `web#1`, `db@2`. A pod with a name made up is
+its owner and a star, and those of one role are told apart by nothing but what they look like.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -24,53 +25,44 @@ _WORDS = (
     (r"-2\d{7}(?!\d)", "-<minute>"),  # a CronJob names its jobs after the minute
     (r"https://<address>:\d+", "<server>"),
     (r"Waiting for [^\n]*\n", ""),  # as often as kubectl happened to look
+    (r"\d+/\d+ nodes are available: .*", "no node is available"),  # the nodes of other stories are among them
+    (r"\(combined from similar events\): ", ""),  # from the tenth on, and how many there are is chance
 )
 _LOST = ("managedFields", "uid", "resourceVersion", "creationTimestamp", "generateName", "selfLink")
+_WORK_IN_PARALLEL = ("replicaset-controller", "daemonset-controller", "job-controller")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
-OF_KUBELETS = {
-    "Pod": (
-        ("spec", ("nodeName",), "the scheduler's choice of a node is judged elsewhere"),
-        ("spec", ("volumes", "serviceAccount", "serviceAccountName"), "the embedded engine has no service accounts"),
-        (
-            "status",
-            (
-                "containerStatuses",
-                "initContainerStatuses",
-                "hostIP",
-                "hostIPs",
-                "podIP",
-                "podIPs",
-                "startTime",
-                "observedGeneration",
-                "allocatedResources",
-                "resources",
-            ),
-            "written by the kubelet, which KWOK plays in one step",
-        ),
+_BY_KUBELETS = "written by the kubelet, which KWOK plays in one step"
+NOT_COMPARED = (
+    ("Pod", "spec", ("nodeName",), "where the scheduler puts a pod is judged elsewhere"),
+    (
+        "Pod",
+        "spec",
+        ("volumes", "serviceAccount", "serviceAccountName"),
+        "the embedded engine gives out no service accounts",
     ),
-    "Node": (
+    (
+        "Pod",
+        "status",
         (
-            "status",
-            (
-                "addresses",
-                "allocatable",
-                "capacity",
-                "daemonEndpoints",
-                "images",
-                "nodeInfo",
-                "phase",
-                "features",
-                "runtimeHandlers",
-                "declaredFeatures",
-            ),
-            "written by the kubelet, which KWOK plays in one step",
+            *("containerStatuses", "initContainerStatuses", "hostIP", "hostIPs", "podIP", "podIPs", "startTime"),
+            *("observedGeneration", "allocatedResources", "resources"),
         ),
-        ("spec", ("podCIDR", "podCIDRs"), "there is no network"),
-        ("metadata", ("annotations",), "how a kubelet is silenced differs"),
+        _BY_KUBELETS,
     ),
-}
-"""Fields that are not compared on any story, with the reason."""
+    (
+        "Node",
+        "status",
+        (
+            *("addresses", "allocatable", "capacity", "daemonEndpoints", "images", "nodeInfo", "phase", "features"),
+            *("runtimeHandlers", "declaredFeatures"),
+        ),
+        _BY_KUBELETS,
+    ),
+    ("Node", "spec", ("podCIDR", "podCIDRs"), "there is no network"),
+    ("Node", "metadata", ("annotations",), "how a kubelet is silenced differs"),
+)
+"""Fields that no story compares: kind, part, names, reason."""
 _ONLY_A_KUBELETS = ("PodReadyToStartContainers",)
 _WITHOUT_WORDS = ("Initialized", "Ready", "ContainersReady", "MemoryPressure", "DiskPressure", "PIDPressure")
 
@@ -129,16 +121,17 @@ def states(objects: Sequence[Doc], roles: Roles) -> Doc:
 def _without_chance(item: Doc) -> Doc:
     kept = {key: value for key, value in item.items() if key not in ("kind", "apiVersion")}
     kept["metadata"] = {key: value for key, value in item["metadata"].items() if key not in _LOST}
-    annotations = {
-        key: value for key, value in kept["metadata"].get("annotations", {}).items() if key != _LAST_APPLIED
-    }
+    annotations = {key: value for key, value in kept["metadata"].get("annotations", {}).items() if key != _LAST_APPLIED}
     kept["metadata"]["annotations"] = annotations
-    for part, fields, _ in OF_KUBELETS.get(item["kind"], ()):
-        kept[part] = {key: value for key, value in kept.get(part, {}).items() if key not in fields}
-    if item["kind"] in OF_KUBELETS:
+    for kind, part, fields, _ in NOT_COMPARED:
+        if kind == item["kind"]:
+            kept[part] = {key: value for key, value in kept.get(part, {}).items() if key not in fields}
+    if item["kind"] in ("Pod", "Node"):
         kept["status"]["conditions"] = _conditions(kept["status"].get("conditions", ()))
     for each in kept.get("spec", {}).get("containers", ()):
         each.pop("volumeMounts", None)
+    if item["kind"] == "Node":  # several workers add taints, in an order of chance
+        kept["spec"]["taints"] = sorted(kept["spec"].get("taints", ()), key=lambda one: (one["key"], one["effect"]))
     return kept
 
 
@@ -153,19 +146,33 @@ def _conditions(given: Sequence[Doc]) -> list[Doc]:
     return sorted(conditions, key=lambda one: str(one["type"]))
 
 
-def told(events: Iterable[Doc], roles: Roles) -> Doc:
-    """What was told of each object, in order; repetitions once. Objects of one role have a list each, in a list."""
+def told(events: Sequence[Doc], since: int, roles: Roles) -> Doc:
+    """What was told of each object since that many Events, in order; objects of one role have a list each, in a list.
+
+    Repetitions count once, and that a pod fits nowhere once in a story: when it is tried again is chance. So is the
+    order in which some controllers, which work on several pods at a time, tell the like of them.
+    """
     lines: dict[tuple[str, str], list[str]] = {}
-    for each in events:
+    waiting: set[str] = set()
+    for number, each in enumerate(events):
         component = each.get("reportingComponent") or each.get("source", {}).get("component", "")
-        if component == "kubelet":  # KWOK says nothing
-            continue
         about = each["involvedObject"]
-        line = f"{component}: {each['type']} {each['reason']}: {roles.text(each.get('message', ''))}"
+        again = each["reason"] == "FailedScheduling" and about["uid"] in waiting
+        if each["reason"] == "FailedScheduling":
+            waiting.add(about["uid"])
+        if number < since or again or component == "kubelet":  # as which KWOK says nothing
+            continue
         said = lines.setdefault((about["kind"], about["name"]), [])
-        if not said or said[-1] != line:
-            said.append(line)
+        said.append(f"{component}: {each['type']} {each['reason']}: {roles.text(each.get('message', ''))}")
     result: dict[str, list[list[str]]] = {}
     for (kind, name), said in lines.items():
-        result.setdefault(f"{kind} {roles.text(name)}", []).append(said)
+        result.setdefault(f"{kind} {roles.text(name)}", []).append(_in_order(said))
     return {role: sorted(result[role]) for role in sorted(result)}
+
+
+def _in_order(lines: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for (component, _), same in itertools.groupby(lines, key=lambda line: tuple(line.split(": ", 2)[:2])):
+        several = [*dict.fromkeys(same)]
+        found += sorted(several) if component in _WORK_IN_PARALLEL else several
+    return found

@@ -31,6 +31,14 @@ class NeverCame(AssertionError):
     """What a step waits for did not come."""
 
 
+def _brief(item: Doc) -> Doc:
+    return {"name": item["metadata"]["name"], **{key: item[key] for key in ("status", "reason") if key in item}}
+
+
+def _registered(node: str) -> Until:
+    return Until(of="Event", like={"reason": "RegisteredNode", "involvedObject": {"name": node}})
+
+
 class Telling:
     """One story on one engine."""
 
@@ -46,18 +54,11 @@ class Telling:
         for node in story.nodes:
             engine.add_node(node, story.name)
         engine.must("create", "namespace", story.namespace)
-        self._await_account()
+        self._wait(Step(tell="the nodes are known", until=[_registered(node) for node in story.nodes]))
+        self._heard = len(self._events())
         seen = [self._step(step) for step in story.steps]
         engine.kubectl("delete", "namespace", story.namespace, "--wait=false")
         return seen
-
-    def _await_account(self) -> None:
-        """A namespace takes pods once its service account is there, which the real controllers make."""
-        end = monotonic() + 2
-        while self._engine.kubectl("get", "serviceaccount", "default", "-n", self._story.namespace).code:
-            if monotonic() > end:
-                return  # an engine without service accounts needs none
-            time.sleep(0.2)
 
     def _step(self, step: Step) -> Seen:
         answers = self._do(step)
@@ -69,9 +70,9 @@ class Telling:
         seen = Seen(
             [f"exit {answer.code}: {self._roles.text(answer.text)}" for answer in answers],
             states(objects, self._roles),
-            told(self._events()[self._heard :], self._roles),
+            told(events := self._events(), self._heard, self._roles),
         )
-        self._heard = len(self._events())
+        self._heard = len(events)
         return seen
 
     def _do(self, step: Step) -> list[Answer]:
@@ -101,7 +102,7 @@ class Telling:
                 return
             if monotonic() > end:
                 kinds = {each.of.partition("/")[0] for each in missing}
-                there = json.dumps([each for each in objects if each["kind"] in kinds], indent=1)
+                there = json.dumps([_brief(each) for each in objects if each["kind"] in kinds])
                 raise NeverCame(f"{self._engine.name}: {step.tell}: waited in vain for {missing}; there is {there}")
             time.sleep(_LOOK_EVERY)
 

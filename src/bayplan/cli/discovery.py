@@ -56,9 +56,9 @@ async def discover(access: Access, word: str) -> Kind | None:
 
 
 def chosen(word: str, answers: Iterable[_Resources]) -> Kind | None:
-    """The first resource that goes by the word, alone or with its group: `ingress`, `ing`, `ingresses.networking.k8s.io`.
+    """The first resource that goes by the word, alone or with its group; a name counts before a short name.
 
-    A name counts before a short name.
+    `ingress`, `ing` and `ingresses.networking.k8s.io` all mean the same.
     """
     by_short: Kind | None = None
     for answer in answers:

@@ -47,8 +47,12 @@ class _Batch(msgspec.Struct, frozen=True):
 @click.command()
 @click.argument("words", nargs=-1, metavar="TYPE [NAME ...] | TYPE/NAME ...", shell_complete=complete_resources)
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
-@click.option("-l", "--selector", "labels", default="", metavar="LABELS", help="Only with these labels: app=web,tier!=db.")
-@click.option("--field-selector", "fields", default="", metavar="FIELDS", help="Only with these fields: status.phase=Running.")
+@click.option(
+    "-l", "--selector", "labels", default="", metavar="LABELS", help="Only with these labels: app=web,tier!=db."
+)
+@click.option(
+    "--field-selector", "fields", default="", metavar="FIELDS", help="Only with these fields: status.phase=Running."
+)
 @click.option("-w", "--watch", is_flag=True, help="Then go on with every change.")
 @click.option("--watch-only", is_flag=True, help="Only the changes.")
 @output_option("wide", "json", "yaml", "name", "csv")

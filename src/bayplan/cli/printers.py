@@ -5,6 +5,7 @@ Nothing here writes: every printer returns text, and the verb puts it on standar
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TextIO
+
+    import yaml
 
 OUTPUTS = ("wide", "json", "yaml", "name", "csv")
 
@@ -102,7 +105,29 @@ def document(value: Any, output: str) -> str:
     import yaml
 
     plain = msgspec.to_builtins(value)
-    return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
+    return yaml.dump(plain, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**31 - 1)
+
+
+@functools.cache
+def _dumper() -> type[yaml.CSafeDumper]:
+    """YAML in which a text of several lines stands as it is read."""
+    import yaml
+
+    class Dumper(yaml.CSafeDumper):
+        pass
+
+    def text(dumper: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return Dumper
+
+
+def ordered(value: Any) -> Any:
+    """A value with its keys in order, all the way down: kubectl prints and compares it so."""
+    if isinstance(value, dict):
+        return {key: ordered(value[key]) for key in sorted(value)}
+    return [ordered(each) for each in value] if isinstance(value, list) else value
 
 
 def coloured(stream: TextIO) -> bool:

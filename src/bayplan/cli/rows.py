@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bayplan.cli.gpus import gpu_text
-from bayplan.cli.printers import Column, Listing, Row
+from bayplan.cli.printers import Column, Listing, Row, ordered
 from bayplan.cli.resources import called
 from bayplan.cluster.kinds import KINDS, POD, Kind
 from bayplan.cluster.tables.columns import AGE, NAME, labels_text
@@ -42,7 +42,9 @@ def listing(kind: Kind, items: Sequence[Object], now: Instant, style: Style) -> 
     def row(item: Object) -> Row:
         document = item.doc()
         cells: list[object] = [
-            called(kind, item.name) if style.prefix and column.format == "name" else cell_text(column.cell(document, now))
+            called(kind, item.name)
+            if style.prefix and column.format == "name"
+            else cell_text(column.cell(document, now))
             for column in shown
         ]
         if style.namespace and kind.namespaced:
@@ -66,11 +68,5 @@ def clean(document: dict[str, Any], *, managed_fields: bool = False) -> dict[str
     whole = dict(document)
     if not managed_fields and "managedFields" in (whole.get("metadata") or {}):
         whole["metadata"] = {key: value for key, value in whole["metadata"].items() if key != "managedFields"}
-    ordered: dict[str, Any] = _ordered(whole)
-    return ordered
-
-
-def _ordered(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _ordered(value[key]) for key in sorted(value)}
-    return [_ordered(each) for each in value] if isinstance(value, list) else value
+    shown: dict[str, Any] = ordered(whole)
+    return shown

@@ -1,7 +1,7 @@
 """`--sort-by`: a path into an object, as `.spec.nodeName` or `{.status.containerStatuses[0].restartCount}`.
 
-Of kubectl's JSONPath the part that people sort by: fields, quoted or escaped (`\\.`), and indexes. Objects that lack the
-field come first; numbers and quantities sort as such, texts by the numbers in them too (`pod-2` before `pod-10`).
+Of kubectl's JSONPath the part that people sort by: fields, quoted or escaped (`\\.`), and indexes. Objects that lack
+the field come first; numbers and quantities sort as such, texts by the numbers in them too (`pod-2` before `pod-10`).
 """
 
 from __future__ import annotations

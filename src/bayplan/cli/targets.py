@@ -1,7 +1,7 @@
 """Which cluster a verb acts on: the flags that say so, and who is asked when they say nothing.
 
-`--kubeconfig`, `--context` and KUBECONFIG mean what they mean to kubectl. With none of them, a `bayplan up` that runs on
-this machine is taken, and said so on standard error; then come the pod's own account and ~/.kube/config.
+`--kubeconfig`, `--context` and KUBECONFIG mean what they mean to kubectl. With none of them, a `bayplan up` that runs
+on this machine is taken, and said so on standard error; then come the pod's own account and ~/.kube/config.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ _PATIENCE = 0.5
 """Seconds for a `bayplan up` on loopback to take a connection; one that does not is not there."""
 
 
+_SKEW = 3
+"""Seconds by which clocks may differ and still be the same."""
+
+
 class Session:
     """A cluster that a verb speaks to, and the namespace it means when nobody names one."""
 
@@ -37,10 +41,15 @@ class Session:
         self.namespace = namespace
 
     def now(self) -> Instant:
-        """The time that ages are counted from."""
-        from bayplan.model.clock import SystemClock
+        """The time that ages are counted from: ours, unless the server has quite another.
 
-        return SystemClock().now()
+        Clocks go wrong, and a `bayplan up` may run a minute a second. The server says whole seconds only, so ours is
+        better where they agree.
+        """
+        from bayplan.model.clock import SECOND, SystemClock
+
+        ours, theirs = SystemClock().now(), self.cluster.server_time()
+        return ours if theirs is None or abs(theirs - ours) < _SKEW * SECOND else theirs
 
 
 class Target:
@@ -127,9 +136,7 @@ def on_cluster(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb the flags --kubeconfig, --context and -n, and hand it a `target` made of them."""
 
     @functools.wraps(verb)
-    def wrapped(
-        *args: Any, kubeconfig: str | None, context: str | None, namespace: str | None, **others: Any
-    ) -> Any:
+    def wrapped(*args: Any, kubeconfig: str | None, context: str | None, namespace: str | None, **others: Any) -> Any:
         return verb(*args, target=Target(kubeconfig, context, namespace), **others)
 
     for option in reversed(_OPTIONS):

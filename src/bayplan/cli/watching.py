@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from bayplan.cli.targets import Session
     from bayplan.cluster.kinds import Kind
     from bayplan.cluster.objects import Object
-    from bayplan.cluster.port import WatchEvent
 
 _PAUSE = 1.0
 """Seconds between the end of a stream and the next: a server that ends them at once is not to be rushed."""
@@ -33,18 +32,14 @@ async def changes(
 
     A stream that ends is taken up where it ended. When the past is gone, what changed meanwhile is listed, as MODIFIED.
     """
-    from contextlib import aclosing
-
     while True:
         try:
-            stream: AsyncIterator[WatchEvent] = session.cluster.watch(
+            async for event in session.cluster.watch(
                 kind, namespace, since=since, labels=labels, fields=fields, bookmarks=True
-            )
-            async with aclosing(stream):  # type: ignore[type-var]  # the port promises an iterator; every engine has a generator
-                async for event in stream:
-                    since = event.revision
-                    if event.object is not None:
-                        yield event.type, event.object
+            ):
+                since = event.revision
+                if event.object is not None:
+                    yield event.type, event.object
         except Expired:
             before = int(since) if since.isdigit() else 0
             items, since = await list_all(session, kind, namespace, labels=labels, fields=fields)
@@ -89,7 +84,9 @@ class _Stream:
         wish = self._wish
         if wish.output in ("json", "yaml"):
             between = "---\n" if wish.output == "yaml" else ""
-            texts = (document(clean(item.doc(), managed_fields=wish.show_managed_fields), wish.output) for item in items)
+            texts = (
+                document(clean(item.doc(), managed_fields=wish.show_managed_fields), wish.output) for item in items
+            )
             return "".join(between + text for text in texts)
         style = Style(wish.everywhere, wish.show_labels)
         rows = listing(self._kind, items, self._session.now(), style)

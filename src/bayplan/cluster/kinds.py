@@ -1,6 +1,12 @@
-"""The kinds of objects that bayplan knows by name: a table, as `kubectl api-resources` prints it."""
+"""The kinds of objects that bayplan knows by name: a table, as `kubectl api-resources` prints it.
+
+`KINDS` are those that every cluster has. What a cluster's own definitions (CRDs) add stands in its `KindRegistry`.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -71,16 +77,26 @@ RUNTIME_CLASS = _kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", cluste
 RESOURCE_CLAIM = _kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", "", "status")
 RESOURCE_CLAIM_TEMPLATE = _kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
 RESOURCE_SLICE = _kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", cluster=True)
+CUSTOM_RESOURCE_DEFINITION = _kind(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    "crd crds",
+    "status",
+    cluster=True,
+)
 DEVICE_CLASS = _kind("resource.k8s.io/v1", "DeviceClass", "deviceclasses", cluster=True)
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in list(globals().values()) if isinstance(kind, Kind)}
 """Every known kind by its name, `Pod`. Names are unique among the kinds modelled here."""
 
-_BY_WORD: dict[str, Kind] = {
-    word: kind
-    for kind in KINDS.values()
-    for word in (kind.name.lower(), kind.plural, kind.resource, kind.qualified.lower(), *kind.short)
-}
+
+def _words(kind: Kind) -> tuple[str, ...]:
+    return (kind.name.lower(), kind.plural, kind.resource, kind.qualified.lower(), *kind.short)
+
+
+_BY_QUALIFIED = {kind.qualified: kind for kind in KINDS.values()}
+_BY_WORD: dict[str, Kind] = {word: kind for kind in KINDS.values() for word in _words(kind)}
 
 
 def kind_named(word: str) -> Kind:
@@ -89,3 +105,84 @@ def kind_named(word: str) -> Kind:
         return _BY_WORD[word.lower()]
     except KeyError:
         raise NotFound(f'the server doesn\'t have a resource type "{word}"') from None
+
+
+def is_built_in(kind: Kind) -> bool:
+    """Whether every cluster has it. Another group may have a kind of the same name."""
+    return KINDS.get(kind.name) == kind
+
+
+class ScalePaths(NamedTuple):
+    """Where objects of a custom kind keep their size: paths such as `spec.replicas`; '' where there is no selector."""
+
+    spec: str
+    status: str
+    selector: str = ""
+
+
+class KindRegistry:
+    """The kinds of one cluster: those that every cluster has, and those that it defines itself.
+
+    A custom kind may be served in several versions, each a Kind of its own. The first that was ever defined is the
+    *stem*, under which all of them are stored.
+    """
+
+    def __init__(self) -> None:
+        self.changes = 0
+        """How often the kinds have changed: what is made of them is made anew after each."""
+        self._served: dict[str, Sequence[Kind]] = {}  # by qualified name
+        self._stems: dict[str, Kind] = {}
+        self._scales: dict[str, ScalePaths] = {}
+
+    def define(self, versions: Sequence[Kind], scale: ScalePaths | None = None) -> None:
+        """Add a kind, in all its versions, or replace it."""
+        name = versions[0].qualified
+        self._served[name] = versions
+        self._stems.setdefault(name, versions[0])
+        self._scales.pop(name, None)
+        if scale is not None:
+            self._scales[name] = scale
+        self.changes += 1
+
+    def undefine(self, kind: Kind) -> None:
+        """Take a kind out, with all its versions."""
+        self._served.pop(kind.qualified, None)
+        self._stems.pop(kind.qualified, None)
+        self.changes += 1
+
+    def kinds(self) -> list[Kind]:
+        """Every kind that is served, custom ones in each of their versions."""
+        return [*KINDS.values(), *(kind for versions in self._served.values() for kind in versions)]
+
+    def custom(self) -> list[Kind]:
+        """The stems of the custom kinds."""
+        return [self._stems[name] for name in self._served]
+
+    def stem(self, kind: Kind) -> Kind:
+        """The kind under which objects of this one are stored."""
+        return kind if is_built_in(kind) else self._stems.get(kind.qualified, kind)
+
+    def find(self, api_version: str, name: str) -> Kind | None:
+        """The kind of that group, version and name."""
+        built_in = KINDS.get(name)
+        if built_in is not None and built_in.api_version == api_version:
+            return built_in
+        served = self._served.get(f"{name}.{api_version.rpartition('/')[0]}", ())
+        return next((kind for kind in served if kind.api_version == api_version), None)
+
+    def qualified(self, name: str) -> Kind | None:
+        """The kind of a qualified name, `Pod` or `Deployment.apps`; of a custom kind its stem."""
+        return _BY_QUALIFIED.get(name) or self._stems.get(name)
+
+    def named(self, word: str) -> Kind:
+        """The kind a person means. Raises NotFound. What every cluster has goes before what this one adds."""
+        if word.lower() in _BY_WORD:
+            return _BY_WORD[word.lower()]
+        for versions in self._served.values():
+            if word.lower() in _words(versions[0]):
+                return versions[0]
+        return kind_named(word)
+
+    def scale_paths(self, kind: Kind) -> ScalePaths | None:
+        """Where a custom kind keeps its size; None for what every cluster has, and what has no size."""
+        return self._scales.get(kind.qualified)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bayplan.cluster.kinds import Kind
+from bayplan.cluster.kinds import Kind, is_built_in
 from bayplan.model import objects as views
 from bayplan.model.meta import KubernetesObject, ObjectMeta
 
@@ -50,7 +50,7 @@ class Section:
 @functools.cache
 def _view_class(kind: Kind) -> tuple[type[KubernetesObject], dict[str, type] | None]:
     """The struct of a kind, and the types of its sections where they are structs themselves."""
-    cls = views.KINDS.get(kind.name)
+    cls = views.KINDS.get(kind.name) if is_built_in(kind) else None
     if cls is None:
         raise KeyError(f"there is no view of {kind.name}")
     types = typing.get_type_hints(cls)
@@ -75,8 +75,12 @@ class Object:
     @classmethod
     def from_raw(cls, kind: Kind, raw: bytes | msgspec.Raw) -> Object:
         """An object from its JSON."""
-        parts = _SPLIT.decode(raw)
-        meta = _META.decode(parts["metadata"]) if "metadata" in parts else ObjectMeta()
+        return cls.from_parts(kind, _SPLIT.decode(raw))
+
+    @classmethod
+    def from_parts(cls, kind: Kind, parts: dict[str, msgspec.Raw]) -> Object:
+        """An object from its top-level fields. Keeps nothing of the text that the parts were cut from."""
+        meta = _META.decode(bytes(parts["metadata"])) if "metadata" in parts else ObjectMeta()
         sections = {name: Section(bytes(part)) for name, part in parts.items() if name not in _TYPE_FIELDS}
         version = int(meta.resource_version) if meta.resource_version.isdigit() else 0
         return cls(kind, meta, sections, version)
@@ -100,6 +104,10 @@ class Object:
     def key(self) -> tuple[str, str]:
         """Namespace and name: unique within a kind at any one time."""
         return (self.meta.namespace, self.meta.name)
+
+    def as_kind(self, kind: Kind) -> Object:
+        """The same object as another version of its kind shows it."""
+        return self if self.kind is kind else Object(kind, self.meta, self.sections, self.version)
 
     def view(self, expected: type[V]) -> V:
         """The object as the slim struct of its kind; `expected` says which, for the type checker and for safety."""

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from bayplan.cluster.embedded import subresources
+from bayplan.cluster.embedded.scaling import scale_of
 from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.refusals import options_refused
 from bayplan.cluster.embedded.requests import WriteOptions
@@ -156,6 +157,6 @@ def _act(server: RecordedServer, kind: Kind, namespace: str, case: Doc) -> Doc:
         subresources.evict(server, namespace, name, options)
         return {"status": 201, "object": _SUCCESS}
     if case["method"] == "GET":
-        return {"status": 200, "object": server.masked(subresources.scale_of(server.get(kind, namespace, name)))}
+        return {"status": 200, "object": server.masked(scale_of(server.get(kind, namespace, name)))}
     scale, _ = subresources.scale(server, kind, namespace, name, body)
     return {"status": 200, "object": server.masked(scale)}

@@ -37,8 +37,13 @@ def listen(bind: str, port: int, *, what: str, hint: str) -> socket.socket:
     return listener
 
 
-def new_server(app: Any, *, certificate: Path | None = None, key: Path | None = None) -> uvicorn.Server:
-    """A server for an ASGI application, over TLS when it is given a certificate."""
+def new_server(
+    app: Any, *, certificate: Path | None = None, key: Path | None = None, dated: bool = True
+) -> uvicorn.Server:
+    """A server for an ASGI application, over TLS when it is given a certificate.
+
+    With `dated=False` the application says itself what time it is.
+    """
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -56,6 +61,7 @@ def new_server(app: Any, *, certificate: Path | None = None, key: Path | None = 
             log_level="warning",
             access_log=False,
             server_header=False,
+            date_header=dated,
             timeout_graceful_shutdown=1,
             ssl_certfile=str(certificate) if certificate else None,
             ssl_keyfile=str(key) if key else None,

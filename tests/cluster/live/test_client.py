@@ -36,7 +36,6 @@ from bayplan.model.errors import (
     UnsupportedMediaType,
 )
 from tests.cluster.live.answering import Answer, Handler, Pki, Request, access, answering
-from tests.cluster.live.proxy import proxied
 
 V1 = "client.authentication.k8s.io/v1"
 FINE = Answer()
@@ -354,9 +353,15 @@ async def test_a_server_that_accepts_and_says_nothing() -> None:
 
 
 async def test_a_server_without_tls() -> None:
-    async with answering(Seen()) as url, proxied(int(url.rpartition(":")[2])) as proxy:
-        error = await fault(f"https://127.0.0.1:{proxy.port}")
+    async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    async with server:
+        error = await fault(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     assert isinstance(error, Unreachable)
+    assert "no TLS connection" in error.message
 
 
 @pytest.mark.parametrize(

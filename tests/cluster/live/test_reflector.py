@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -160,7 +159,7 @@ async def test_a_killed_and_restarted_server(lab: Lab, cluster: LiveCluster, hom
 async def test_a_compacted_past_is_made_good_by_reading_the_present(
     lab: Lab, cluster: LiveCluster, behind: LiveCluster, proxy: Proxy, home: str
 ) -> None:
-    """Gone, replaced under the same name, changed, and new: all while the way was closed and history was thrown away."""
+    """Gone, replaced under the same name, changed and new: all while the way was closed and history thrown away."""
     for name in ("changed", "gone", "kept", "replaced"):
         await put(cluster, home, name)
     async with follow(behind, home) as batches:
@@ -231,11 +230,13 @@ async def test_a_slow_consumer_holds_the_server_back_and_loses_nothing(cluster: 
 
 @pytest.mark.slow
 async def test_a_missing_right_is_said_at_once(lab: Lab) -> None:
-    async with LiveCluster.find(lab.folder / "scheduler.kubeconfig") as cluster:
-        async with Reflector(cluster, SECRET, "default") as batches:
-            with pytest.raises(Forbidden) as refusal:
-                await anext(batches)
-    assert refusal.value.hint == "ask for a role that lets system:kube-scheduler list secrets in namespace default"
+    async with (
+        LiveCluster.find(lab.folder / "scheduler.kubeconfig") as cluster,
+        Reflector(cluster, SECRET, "default") as batches,
+    ):
+        with pytest.raises(Forbidden) as refusal:
+            await anext(batches)
+    assert refusal.value.hint == "ask for a role that lets system:kube-scheduler watch secrets in namespace default"
 
 
 async def test_every_engine_can_be_followed() -> None:
@@ -252,7 +253,7 @@ async def test_every_engine_can_be_followed() -> None:
     assert told.story == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
 
 
-async def test_a_consumer_that_leaves_early_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_consumer_that_leaves_early_leaves_nothing_behind() -> None:
     before = asyncio.all_tasks()
     cluster = EmbeddedCluster([])
     async with Reflector(cluster, CONFIG_MAP, clock=cluster.clock) as batches:

@@ -59,10 +59,14 @@ def spoilt(seed: int) -> tuple[str, bytes]:
     kind, text = chance.choice(documents())
     tree = read_json(text.encode())
     for _ in range(chance.randint(0, 3)):
-        places = [*_places(tree)]
-        holder = chance.choice(places)
-        _mutate(holder, chance)
+        spoil(tree, chance)
     return kind, write(tree, chance).encode()
+
+
+def spoil(tree: Any, chance: random.Random) -> None:
+    """One mutation somewhere in the tree."""
+    if places := [*_places(tree)]:
+        _mutate(chance.choice(places), chance)
 
 
 def _places(tree: Any) -> Iterator[list[Any]]:

@@ -142,6 +142,9 @@ def test_of_a_repeated_key_the_last_value_counts() -> None:
         ),
         pytest.param("Secret", '{"data":{"a":"*"}}', "illegal base64 data at input byte 0", id="no base64"),
         pytest.param(
+            "Secret", '{"data":{"a":"YQé="}}', "illegal base64 data at input byte 2", id="a foreign character"
+        ),
+        pytest.param(
             "Deployment", '{"spec":{"replicas":' + "9" * 300 + "}}", "cannot unmarshal number 999", id="300 digits"
         ),
     ],
@@ -210,3 +213,7 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 def test_documents_become_what_go_would_write(kind: str, body: str, section: object) -> None:
     document, _ = decode(TABLE.kinds[kind], body.encode())
     assert document.get("data" if kind == "ConfigMap" else "spec") == section
+
+
+def test_bytes_that_are_null_are_empty() -> None:
+    assert decode(TABLE.kinds["Secret"], b'{"data":{"a":null}}')[0]["data"] == {"a": ""}

@@ -27,7 +27,9 @@ class Holder(msgspec.Struct, frozen=True):
 def node_page(node: Doc, allocatable: Amounts, holders: Sequence[Holder], found: Sequence[Doc], page: Page) -> None:
     """The page of a node; `holders` are the pods on it that have not ended."""
     taints = [_taint(each) for each in at(node, "spec.taints") or ()]
-    page.pairs([*head(node, page.now), ("Taints", taints), ("Unschedulable", str(bool(at(node, "spec.unschedulable"))))])
+    page.pairs(
+        [*head(node, page.now), ("Taints", taints), ("Unschedulable", str(bool(at(node, "spec.unschedulable"))))]
+    )
     conditions(page, node)
     page.heading("Addresses")
     page.pairs([(each["type"], each["address"]) for each in at(node, "status.addresses") or ()], 2)

@@ -134,7 +134,7 @@ def events(page: Page, found: Sequence[Doc]) -> None:
         [
             each.get("type", ""),
             each.get("reason", ""),
-            _when(each, page.now),
+            seen_often(each, page.now),
             (each.get("source") or {}).get("component") or each.get("reportingComponent") or "",
             (each.get("message") or "").strip(),
         ]
@@ -143,18 +143,19 @@ def events(page: Page, found: Sequence[Doc]) -> None:
     page.table("Events", ["Type", "Reason", "Age", "From", "Message"], rows)
 
 
-def seen_last(event: Doc) -> str:
-    """When an event was seen last; the two generations of the Event API have different fields for it."""
+def seen_last(event: Doc) -> tuple[str, int]:
+    """By when an event was seen last; the two generations of the Event API have different fields for it."""
     series = (event.get("series") or {}).get("lastObservedTime")
     when: str = series or event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or ""
-    return when[:19]  # whole seconds, so that times with and without fractions compare
+    version = (event.get("metadata") or {}).get("resourceVersion", "")
+    return when[:19], int(version) if version.isdigit() else 0  # whole seconds: some times have fractions, some not
 
 
-def _when(event: Doc, now: Instant) -> str:
-    """`5m (x3 over 20m)`."""
-    series = event.get("series") or {}
-    last = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    count = series.get("count") or event.get("count") or 1
-    first = event.get("firstTimestamp") or event.get("eventTime")
-    since = ago(last or first, now)
-    return f"{since} (x{count} over {ago(first, now)})" if count > 1 and first else since
+def seen_often(event: Doc, now: Instant) -> str:
+    """`5m (x3 over 20m)`: when an event was seen last and, if often, since when."""
+    first = ago(event.get("eventTime") or event.get("firstTimestamp"), now)
+    series = event.get("series")
+    if series is not None:
+        return f"{ago(series.get('lastObservedTime'), now)} (x{series.get('count', 0)} over {first})"
+    count = event.get("count") or 1
+    return f"{ago(event.get('lastTimestamp'), now)} (x{count} over {first})" if count > 1 else first

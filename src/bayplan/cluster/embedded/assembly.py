@@ -14,6 +14,7 @@ from bayplan.cluster.embedded.controllers.disruption import DisruptionController
 from bayplan.cluster.embedded.controllers.endpoint_slices import EndpointSliceController
 from bayplan.cluster.embedded.controllers.event_expiry import EventExpiry
 from bayplan.cluster.embedded.controllers.garbage_collector import GarbageCollector
+from bayplan.cluster.embedded.controllers.horizontal_autoscaler import HorizontalAutoscaler
 from bayplan.cluster.embedded.controllers.job import JobController
 from bayplan.cluster.embedded.controllers.job_expiry import JobExpiry
 from bayplan.cluster.embedded.controllers.job_orphans import JobOrphans
@@ -27,6 +28,7 @@ from bayplan.cluster.embedded.controllers.replica_set import ReplicaSetControlle
 from bayplan.cluster.embedded.controllers.replication_controller import ReplicationControllerController
 from bayplan.cluster.embedded.controllers.stateful_set import StatefulSetController
 from bayplan.cluster.embedded.controllers.taint_eviction import TaintEviction
+from bayplan.cluster.embedded.custom.controller import CustomResourceDefinitionController
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.kubelet.behaviour import USUAL, Defaults
 from bayplan.cluster.embedded.kubelet.controller import KubeletController
@@ -47,15 +49,17 @@ def standard_controllers(placer: Placer, behaviour: Defaults = USUAL) -> list[Co
         JobController(),
         JobOrphans(),
         JobExpiry(),
+        HorizontalAutoscaler(behaviour),
         DisruptionController(),
         QuotaController(),
         SchedulerController(placer),
         KubeletController(behaviour),
         NodeRegistry(),
         NodeLifecycle(),
+        EndpointSliceController(),
         TaintEviction(),
         PodCollector(),
-        EndpointSliceController(),
+        CustomResourceDefinitionController(),
         NamespaceController(),
         GarbageCollector(),
         EventExpiry(),

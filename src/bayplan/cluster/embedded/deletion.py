@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from bayplan.cluster.kinds import NAMESPACE, POD, REPLICATION_CONTROLLER, Kind
+from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, REPLICATION_CONTROLLER, Kind
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339, rfc3339
 from bayplan.model.meta import ObjectMeta
@@ -17,6 +17,8 @@ from bayplan.model.pods import Pod
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
+CUSTOM_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""Keeps a definition until the objects that it defines are gone."""
 Propagation = Literal["Orphan", "Background", "Foreground"]
 
 
@@ -88,6 +90,8 @@ def _grace(item: Object, options: DeleteOptions) -> int:
 
 
 def _finalizers(present: tuple[str, ...], kind: Kind, propagation: Propagation | None) -> tuple[str, ...]:
+    if kind is CUSTOM_RESOURCE_DEFINITION:
+        return present if CUSTOM_CLEANUP in present else (*present, CUSTOM_CLEANUP)
     if propagation is None and (ORPHAN in present or FOREGROUND in present):
         return present
     kept = tuple(each for each in present if each not in (ORPHAN, FOREGROUND))

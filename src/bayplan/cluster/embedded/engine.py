@@ -146,7 +146,7 @@ class EmbeddedCluster:
         if node:
             items = sorted(self._store.pods_on(node), key=lambda item: item.key)
         else:
-            items = [*self._store.objects(selection.kind, selection.namespace)]
+            items = [each.as_kind(selection.kind) for each in self._store.objects(selection.kind, selection.namespace)]
             if selection.everything:
                 return items
         return [item for item in items if selection.matches(item)]
@@ -216,7 +216,7 @@ class EmbeddedCluster:
     async def _wait(self, kind: Kind, *until: Instant | None) -> None:
         """Until something of the kind changes, or the earliest of the given instants."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(kind, [])
+        waiting = self._waiting.setdefault(self._store.stem(kind), [])
         waiting.append(future)
         try:
             await self._first_of(future, min((instant for instant in until if instant is not None), default=None))
@@ -360,7 +360,7 @@ def _revision(text: str) -> int:
 
 def _event(change: Change, selection: Selection) -> WatchEvent | None:
     """A change as one watcher sees it: an object that comes to match is added, one that ceases to is deleted."""
-    new = change.new
+    new = change.new.as_kind(selection.kind)
     if selection.everything:
         return WatchEvent(change.type.value, new.meta.resource_version, new)
     is_in = change.type is not ChangeType.DELETED and selection.matches(new)

@@ -9,17 +9,25 @@ import msgspec
 from bayplan.cluster.embedded.admission.body import kind_mismatch
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.metadata import validate_field_manager
+from bayplan.cluster.embedded.forms import Form
 from bayplan.cluster.embedded.patch.apply import apply
-from bayplan.cluster.embedded.patch.body import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Body, patch_type, read_patch
+from bayplan.cluster.embedded.patch.body import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    Body,
+    patch_type,
+    read_patch,
+)
 from bayplan.cluster.embedded.patch.json_patch import json_patch
 from bayplan.cluster.embedded.patch.merge import merge_patch
 from bayplan.cluster.embedded.patch.strategic import strategic_merge
 from bayplan.cluster.embedded.refusals import conflict, not_found
-from bayplan.cluster.embedded.schema.decode import DecodeError, clean_document
-from bayplan.cluster.embedded.schema.table import TABLE
+from bayplan.cluster.embedded.schema.decode import DecodeError
 from bayplan.cluster.kinds import Kind
 from bayplan.cluster.objects import Object
-from bayplan.model.errors import BadRequest, Cause, Details, Invalid
+from bayplan.model.errors import BadRequest, Cause, Details, Invalid, UnsupportedMediaType
 
 PATCH_OPTIONS = "PatchOptions"
 
@@ -40,20 +48,28 @@ def check_patch_options(type_: str, manager: str, force: bool | None) -> None:
         raise Invalid(f'{PATCH_OPTIONS}.meta.k8s.io "" is invalid: {text}', details=details)
 
 
-def patched(kind: Kind, old: Object, body: Body) -> Any:
+def check_patchable(type_: str, form: Form) -> None:
+    """A kind that the table does not have has no strategic merge. Raises UnsupportedMediaType."""
+    if type_ == STRATEGIC_PATCH and not form.typed:
+        known = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+        text = "the body of the request was in an unknown format - accepted media types include: "
+        raise UnsupportedMediaType(text + ", ".join(known))
+
+
+def patched(form: Form, old: Object, body: Body) -> Any:
     """What a JSON, merge or strategic merge patch makes of an object, not yet decoded. Raises ApiError."""
     document = old.doc()
     if body.type == JSON_PATCH:
         return json_patch(document, body.patch)
     if body.type == MERGE_PATCH:
         return merge_patch(document, body.patch)
-    return strategic_merge(document, body.patch, TABLE.kinds[kind.name])
+    return strategic_merge(document, body.patch, form.type_name)
 
 
-def read_result(kind: Kind, result: Any, body: Body, validation: str) -> tuple[Doc, list[str]]:
+def read_result(kind: Kind, form: Form, result: Any, body: Body, validation: str) -> tuple[Doc, list[str]]:
     """The patched document, clean, with its warnings. Raises Invalid, BadRequest for what does not decode."""
     try:
-        doc, problems = clean_document(TABLE.kinds[kind.name], result)
+        doc, problems = form.clean(result)
         mismatch = kind_mismatch(kind, doc.get("apiVersion", ""), doc.get("kind", ""))
         if mismatch:
             raise DecodeError(mismatch)
@@ -71,7 +87,16 @@ def read_result(kind: Kind, result: Any, body: Body, validation: str) -> tuple[D
 
 
 def applied(
-    kind: Kind, name: str, old: Object | None, config: Doc, *, manager: str, force: bool, subresource: str, now: str
+    kind: Kind,
+    form: Form,
+    name: str,
+    old: Object | None,
+    config: Doc,
+    *,
+    manager: str,
+    force: bool,
+    subresource: str,
+    now: str,
 ) -> tuple[Doc, list[Doc]]:
     """The document after a server-side apply, not yet decoded, and its managedFields. Raises ApiError."""
     if old is None:
@@ -88,7 +113,7 @@ def applied(
         config,
         manager=manager,
         force=force,
-        kind_type=TABLE.kinds[kind.name],
+        kind_type=form.type_name,
         api_version=kind.api_version,
         subresource=subresource,
         now=now,
@@ -120,6 +145,7 @@ __all__ = [
     "APPLY_PATCH",
     "applied",
     "check_patch_options",
+    "check_patchable",
     "managed_fields",
     "patch_type",
     "patched",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.cluster.embedded import deletion
-from bayplan.cluster.embedded.admission.body import peek, read_object
+from bayplan.cluster.embedded.admission.body import peek
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.metadata import validate_metadata
 from bayplan.cluster.embedded.admission.pipeline import (
@@ -26,6 +26,7 @@ from bayplan.cluster.embedded.admission.plugin import Plugin, Request
 from bayplan.cluster.embedded.admission.plugins import PLUGINS
 from bayplan.cluster.embedded.admission.recall import Recall
 from bayplan.cluster.embedded.admission.registry import strategy_of
+from bayplan.cluster.embedded.custom.types import CustomTypes
 from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.patch.managed_fields import update as update_owners
 from bayplan.cluster.embedded.patch.merge import merge_patch
@@ -33,6 +34,7 @@ from bayplan.cluster.embedded.patching import (
     APPLY_PATCH,
     applied,
     check_patch_options,
+    check_patchable,
     managed_fields,
     patch_type,
     patched,
@@ -55,7 +57,6 @@ from bayplan.cluster.embedded.requests import (
     check_subresource,
     check_version,
 )
-from bayplan.cluster.embedded.schema.table import TABLE
 from bayplan.cluster.embedded.state import StoreState, Transaction
 from bayplan.cluster.embedded.store import Store
 from bayplan.cluster.kinds import POD, Kind
@@ -78,6 +79,7 @@ class Server:
         self._state = StoreState(store)
         self._plugins: tuple[Plugin, ...] = PLUGINS
         self._recall = Recall(store)
+        self.types = CustomTypes(store)
 
     # --- identity of new objects (see admission.pipeline.Identity)
 
@@ -97,10 +99,14 @@ class Server:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """One object. Raises NotFound."""
-        found = self.store.get(kind, namespace, name)
+        found = self._find(kind, namespace, name)
         if found is None:
             raise not_found(kind, name)
         return found
+
+    def _find(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        found = self.store.get(kind, namespace, name)
+        return None if found is None else found.as_kind(kind)
 
     # --- writing
 
@@ -142,10 +148,10 @@ class Server:
         options: WriteOptions,
         owners: list[Doc] | None = None,
     ) -> Answer:
-        strategy = strategy_of(kind)
+        strategy = self.types.form(kind).strategy
         match_namespace(doc, kind, namespace)
         strategy.default(doc)
-        owners = self._owners(None, doc, options, "") if owners is None else owners
+        owners = self._owners(kind, None, doc, options, "") if owners is None else owners
         version = doc["metadata"].pop("resourceVersion", "")
         request = Request(kind, "CREATE", namespace, doc, dry_run=options.dry_run, warnings=warnings)
         state = self._state.transaction()
@@ -177,9 +183,9 @@ class Server:
         doc, warnings = self._read(kind, body, options)
         match_namespace(doc, kind, namespace)
         check_name(doc, name)
-        old = self.store.get(kind, namespace, name)
+        old = self._find(kind, namespace, name)
         if old is None:
-            if not strategy_of(kind).create_on_update or subresource:
+            if not self.types.form(kind).strategy.create_on_update or subresource:
                 raise not_found(kind, name)
             doc["metadata"].pop("resourceVersion", None)
             return self._create(kind, namespace, doc, warnings, options)
@@ -198,10 +204,10 @@ class Server:
     ) -> Answer:
         """Make `doc`, decoded, the next version of `old`."""
         kind = old.kind
-        strategy = strategy_of(kind)
+        strategy = self.types.form(kind).strategy
         strategy.default(doc)
         check_version(old, doc, needed=strategy.needs_version)
-        owners = self._owners(old, doc, options, subresource) if owners is None else owners
+        owners = self._owners(kind, old, doc, options, subresource) if owners is None else owners
         doc["metadata"].pop("managedFields", None)
         request = Request(kind, "UPDATE", old.namespace, doc, old.doc(), subresource, options.dry_run, warnings)
         state = self._state.transaction()
@@ -210,7 +216,7 @@ class Server:
         _set_owners(doc, before if same_owners(owners, before) and not _differ(doc, request.old) else owners)
         return Answer(self._commit(kind, doc, old, options, state), 200, tuple(warnings))
 
-    def _owners(self, old: Object | None, doc: Doc, options: WriteOptions, subresource: str) -> list[Doc]:
+    def _owners(self, kind: Kind, old: Object | None, doc: Doc, options: WriteOptions, subresource: str) -> list[Doc]:
         """Who owns which fields after a write that is not an apply."""
         before = managed_fields(old)
         sent = doc["metadata"].get("managedFields")
@@ -224,12 +230,12 @@ class Server:
             api_version=doc["apiVersion"],
             subresource=subresource,
             now=self.timestamp(),
-            kind_type=TABLE.kinds[doc["kind"]],
+            kind_type=self.types.form(kind).type_name,
         )
 
     def _read(self, kind: Kind, body: bytes | Doc, options: WriteOptions) -> tuple[Doc, list[str]]:
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        return read_object(kind, raw, content_type=options.content_type, validation=options.validation)
+        return self.types.form(kind).read(raw, options.content_type, options.validation)
 
     def _commit(self, kind: Kind, doc: Doc, old: Object | None, options: WriteOptions, state: Transaction) -> Object:
         """Store an admitted document: unchanged sections are shared, an unchanged object is left alone."""
@@ -246,7 +252,7 @@ class Server:
         if old is not None and deletion.finished(last):
             self.store.remove(kind, meta.namespace, meta.name, last)
             return last
-        return self.store.put(kind, meta, sections)
+        return self.store.put(kind, meta, sections).as_kind(kind)
 
     # --- writing as the cluster's own parts do: trusted, so unchecked
 
@@ -315,7 +321,9 @@ class Server:
         type_ = patch_type(type_)
         check_patch_options(type_, options.field_manager, options.force)
         check_options(options, "PatchOptions")
-        old = self.store.get(kind, namespace, name)
+        form = self.types.form(kind)
+        check_patchable(type_, form)
+        old = self._find(kind, namespace, name)
         if old is None and type_ != APPLY_PATCH:
             raise not_found(kind, name)
         sent = read_patch(type_, body)
@@ -323,6 +331,7 @@ class Server:
         if old is None or type_ == APPLY_PATCH:
             result, owners = applied(
                 kind,
+                form,
                 name,
                 old,
                 sent.patch,
@@ -332,8 +341,8 @@ class Server:
                 now=self.timestamp(),
             )
         else:
-            result = patched(kind, old, sent)
-        doc, warnings = read_result(kind, result, sent, options.validation)
+            result = patched(form, old, sent)
+        doc, warnings = read_result(kind, form, result, sent, options.validation)
         if (result.get("metadata") or {}).get("managedFields") == []:
             doc["metadata"]["managedFields"] = [{}]  # decoding drops an empty list, and it means as much: no owners
         match_namespace(doc, kind, namespace)

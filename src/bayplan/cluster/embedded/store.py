@@ -13,7 +13,7 @@ from enum import Enum
 
 import msgspec
 
-from bayplan.cluster.kinds import CONTROLLER_REVISION, POD, REPLICA_SET, Kind
+from bayplan.cluster.kinds import CONTROLLER_REVISION, POD, REPLICA_SET, Kind, KindRegistry
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.errors import Expired
 from bayplan.model.meta import ObjectMeta
@@ -125,6 +125,7 @@ class Store:
 
     def __init__(self, *, history: int = 10_000) -> None:
         self.revision = 0
+        self.registry = KindRegistry()
         self.listeners: list[Callable[[Change], None]] = []
         self._history = history
         self._compacted = 0
@@ -136,7 +137,9 @@ class Store:
     def _shelf(self, kind: Kind) -> _Shelf:
         shelf = self._shelves.get(kind)
         if shelf is None:
-            shelf = self._shelves[kind] = _Shelf(kind, Log(self._history, self._compacted))
+            stem = self.registry.stem(kind)  # all versions of a custom kind share one shelf
+            shelf = self._shelf(stem) if stem != kind else _Shelf(kind, Log(self._history, self._compacted))
+            self._shelves[kind] = shelf
         return shelf
 
     # --- reading
@@ -179,6 +182,10 @@ class Store:
         """The kinds that have been asked for or written so far."""
         return self._shelves.keys()
 
+    def stem(self, kind: Kind) -> Kind:
+        """The kind that stored objects of a kind have."""
+        return self._shelf(kind).kind
+
     def log(self, kind: Kind) -> Log:
         """The shared log of a kind."""
         return self._shelf(kind).log
@@ -189,8 +196,8 @@ class Store:
         """Store a new version under the next revision and tell the listeners. The key is the metadata's."""
         self.revision += 1
         meta = msgspec.structs.replace(meta, resource_version=str(self.revision))
-        new = Object(kind, meta, sections, self.revision)
         shelf = self._shelf(kind)
+        new = Object(shelf.kind, meta, sections, self.revision)
         objects = shelf.by_namespace.get(meta.namespace)
         if objects is None:
             objects = shelf.by_namespace[meta.namespace] = {}
@@ -215,7 +222,7 @@ class Store:
         self.revision += 1
         final = old if last is None else last
         meta = msgspec.structs.replace(final.meta, resource_version=str(self.revision))
-        last = Object(kind, meta, final.sections, self.revision)
+        last = Object(shelf.kind, meta, final.sections, self.revision)
         self._record(shelf, Change(ChangeType.DELETED, last, old))
         return last
 

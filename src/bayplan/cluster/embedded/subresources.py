@@ -13,18 +13,18 @@ from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.pipeline import invalid
 from bayplan.cluster.embedded.admission.plugins.topology_labels import topology_labels
 from bayplan.cluster.embedded.deletion import BY_DEFAULT, DeleteOptions
+from bayplan.cluster.embedded.patch.merge import merge_patch
 from bayplan.cluster.embedded.refusals import uid_changed, uid_precondition
 from bayplan.cluster.embedded.requests import PLAIN, Answer, WriteOptions, check_name
+from bayplan.cluster.embedded.scaling import scale_of, sized
 from bayplan.cluster.embedded.server import Server
-from bayplan.cluster.kinds import NODE, POD, POD_DISRUPTION_BUDGET, REPLICATION_CONTROLLER, Kind
+from bayplan.cluster.kinds import NODE, POD, POD_DISRUPTION_BUDGET, Kind
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.clock import rfc3339
 from bayplan.model.errors import Conflict, Details, NotFound, ServerError
-from bayplan.model.meta import LabelSelector
-from bayplan.model.objects import from_builtins
 from bayplan.model.pods import Pod, PodSpec
 from bayplan.model.policies import PodDisruptionBudget
-from bayplan.model.selectors import Selector, from_label_selector
+from bayplan.model.selectors import from_label_selector
 
 SCALE = Kind("autoscaling", "v1", "Scale", "scales", namespaced=True)
 
@@ -133,33 +133,6 @@ def _selects(budget: Object, labels: dict[str, str]) -> bool:
     return from_label_selector(budget.view(PodDisruptionBudget).spec.selector).matches(labels)
 
 
-def _selector(kind: Kind, spec: Doc) -> Selector:
-    if kind is REPLICATION_CONTROLLER:  # older than label selectors: a plain map
-        return from_label_selector(LabelSelector(match_labels=spec.get("selector", {})))
-    return from_label_selector(from_builtins(spec["selector"], LabelSelector))
-
-
-def scale_of(item: Object) -> Doc:
-    """An object's Scale: how many there should be, how many there are, and which."""
-    spec, status = item.sections["spec"].plain(), item.sections["status"].plain()
-    meta = {
-        "name": item.name,
-        "namespace": item.namespace,
-        "uid": item.uid,
-        "resourceVersion": item.meta.resource_version,
-        "creationTimestamp": item.meta.creation_timestamp,
-    }
-    replicas = spec.get("replicas", 0)
-    now = {"replicas": status.get("replicas", 0), "selector": str(_selector(item.kind, spec))}
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": meta,
-        "spec": {"replicas": replicas} if replicas else {},
-        "status": {key: value for key, value in now.items() if value != ""},
-    }
-
-
 def scale(
     server: Server, kind: Kind, namespace: str, name: str, body: Doc, options: WriteOptions = PLAIN
 ) -> tuple[Doc, Answer]:
@@ -173,10 +146,10 @@ def scale(
         errors = Errors()
         errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid(SCALE, name, errors)
-    doc = item.doc()
-    doc["spec"]["replicas"] = replicas
+    paths = server.store.registry.scale_paths(kind)
+    doc = merge_patch(item.doc(), sized(replicas, paths))
     version = body["metadata"].get("resourceVersion")
     if version:
         doc["metadata"]["resourceVersion"] = version
     answer = server.update(kind, namespace, name, doc, msgspec.structs.replace(options, content_type=JSON))
-    return scale_of(answer.object), answer
+    return scale_of(answer.object, paths), answer

@@ -12,11 +12,11 @@ import random
 from collections.abc import Sequence
 
 from bayplan.cluster.embedded.bootstrap import bootstrap
-from bayplan.cluster.embedded.controllers.contract import Concern, Controller, View
+from bayplan.cluster.embedded.controllers.contract import ANY_CUSTOM, Concern, Controller, View
 from bayplan.cluster.embedded.server import Server
 from bayplan.cluster.embedded.store import Change, Key, Store
 from bayplan.cluster.embedded.writes import Writer
-from bayplan.cluster.kinds import Kind
+from bayplan.cluster.kinds import Kind, is_built_in
 from bayplan.model.clock import MILLISECOND, SECOND, Instant
 from bayplan.model.errors import ApiError
 
@@ -52,7 +52,11 @@ class World:
 
     def _mark(self, change: Change) -> None:
         view: View = self.store
-        for number, concern in self._watchers.get(change.new.kind, ()):
+        watchers = self._watchers.get(change.new.kind)
+        if watchers is None:
+            found = [] if is_built_in(change.new.kind) else self._watchers.get(ANY_CUSTOM, [])
+            watchers = self._watchers[change.new.kind] = found
+        for number, concern in watchers:
             for key in concern(change, view):
                 self._marked[(number, key)] = None
 

@@ -58,6 +58,8 @@ class Client:
     def __init__(self, access: Access, *, clock: Clock, on_warning: Warn | None = None) -> None:
         self._access = access
         self._clock = clock
+        self.date = ""
+        """The Date of the last answer: the server's clock."""
         self._on_warning = on_warning
         context = tls_context(access)
         self._credentials = credentials_of(access, context, clock)
@@ -119,6 +121,7 @@ class Client:
             if self._credentials.refused(header):
                 await response.aclose()
                 response = await self._send(request)
+        self.date = response.headers.get("Date", "")
         try:
             self._pass_warnings(response)
             if response.status_code >= 300:

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,10 +21,10 @@ from bayplan.cluster import kinds
 from bayplan.cluster.kinds import POD, Kind
 from bayplan.cluster.live.client import Client, Warn
 from bayplan.cluster.live.config import Access, find_access
-from bayplan.cluster.live.wire import Lines, read_event, read_page
+from bayplan.cluster.live.wire import Lines, read_event, read_object, read_page
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Body, Operations, Page, PatchType, Propagation, WatchEvent
-from bayplan.model.clock import Clock, SystemClock
+from bayplan.model.clock import SECOND, Clock, Instant, SystemClock
 from bayplan.model.errors import ApiError
 
 Batches = AsyncGenerator[list[WatchEvent]]
@@ -75,6 +76,11 @@ class LiveCluster:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+    def server_time(self) -> Instant | None:
+        """The server's clock at its last answer, in whole seconds; None if it has not said."""
+        when = parsedate_to_datetime(self._client.date) if self._client.date else None
+        return None if when is None else Instant(int(when.timestamp()) * SECOND)
 
     # --- reading
 
@@ -155,7 +161,7 @@ class LiveCluster:
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object:
         """See the port."""
-        return Object.from_raw(kind, await self._client.call("GET", _path(kind, namespace, name)))
+        return read_object(kind, await self._client.call("GET", _path(kind, namespace, name)))
 
     async def logs(
         self, pod: str, namespace: str, *, container: str = "", previous: bool = False, tail: int | None = None
@@ -235,9 +241,8 @@ class LiveCluster:
         answer = await self._client.call(
             "DELETE", _path(kind, namespace, name), body=msgspec.json.encode(options), media=_JSON
         )
-        if known is not None and msgspec.json.decode(answer, type=_Typed).kind == "Status":
-            return known
-        return Object.from_raw(kind, answer)
+        gone = read_object(kind, answer)
+        return gone if gone.name or known is None else known  # a Status has no name
 
     async def bind(self, pod: str, node: str, namespace: str, *, uid: str = "") -> None:
         """See the port."""
@@ -274,11 +279,7 @@ class LiveCluster:
         self, kind: Kind, method: str, path: str, query: dict[str, str], body: Body | Operations, media: str = _JSON
     ) -> Object:
         content = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        return Object.from_raw(kind, await self._client.call(method, path, query=query, body=content, media=media))
-
-
-class _Typed(msgspec.Struct, frozen=True):
-    kind: str = ""
+        return read_object(kind, await self._client.call(method, path, query=query, body=content, media=media))
 
 
 def _path(kind: Kind, namespace: str | None, name: str = "", subresource: str = "") -> str:

@@ -102,7 +102,7 @@ class Reflector:
     """An async context manager that gives batches of changes until it is left.
 
     Iteration raises the server's error when it refuses for good: at once if nothing has ever worked, else after a
-    minute of refusals.
+    minute of refusals. A server that cannot be reached is waited for, however long it takes.
     """
 
     def __init__(
@@ -253,8 +253,11 @@ class Reflector:
         if step.synced:
             log.debug("synced", kind=kind, objects=len(self._core), revision=self._core.revision)
         if isinstance(then, Rest):
-            why = then.error.message if then.error is not None else type(stimulus).__name__.lower()
-            log.warning("watch interrupted", kind=kind, why=why, again_in=f"{then.seconds:.1f}s")
+            pause = f"{then.seconds:.1f}s"
+            if then.error is not None:
+                log.warning("watch interrupted", kind=kind, why=then.error.message, again_in=pause)
+            else:  # a kind in which nothing happens may look stalled until the server's first bookmark
+                log.info("watch taken up anew", kind=kind, why=type(stimulus).__name__.lower(), again_in=pause)
 
 
 class _StalledError(Exception):

@@ -13,6 +13,9 @@ from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Page, WatchEvent
 from bayplan.model.errors import ServerError
 
+Parts = dict[str, msgspec.Raw]
+"""An object's top-level fields, still JSON: the whole answer is gone through once."""
+
 
 class InitialEnd(WatchEvent, frozen=True, kw_only=True):
     """The bookmark that ends the present objects of a streamed list: all that comes later is news."""
@@ -26,12 +29,12 @@ class _ListMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 class _List(msgspec.Struct, frozen=True):
     metadata: _ListMeta = _ListMeta()
-    items: tuple[msgspec.Raw, ...] | None = None
+    items: tuple[Parts, ...] | None = None
 
 
-class _Line(msgspec.Struct, frozen=True, gc=False):
+class _Line(msgspec.Struct, frozen=True):
     type: str
-    object: msgspec.Raw
+    object: Parts
 
 
 class _MarkMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -39,21 +42,30 @@ class _MarkMeta(msgspec.Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _Mark(msgspec.Struct, frozen=True):
-    metadata: _MarkMeta = _MarkMeta()
+class _Refusal(msgspec.Struct, frozen=True):
+    object: msgspec.Raw
 
 
 _READ_LIST = msgspec.json.Decoder(_List)
 _READ_LINE = msgspec.json.Decoder(_Line)
-_READ_MARK = msgspec.json.Decoder(_Mark)
+_READ_MARK = msgspec.json.Decoder(_MarkMeta)
+_READ_REFUSAL = msgspec.json.Decoder(_Refusal)
 _INITIAL_END = "k8s.io/initial-events-end"
+
+
+def read_object(kind: Kind, body: bytes) -> Object:
+    """The object that an answer holds. Raises ServerError for what is none."""
+    try:
+        return Object.from_raw(kind, body)
+    except msgspec.DecodeError as error:
+        raise ServerError(f"the server's {kind.name} cannot be read: {error}") from error
 
 
 def read_page(kind: Kind, body: bytes) -> Page:
     """The part of a list that an answer holds. Raises ServerError for what is no list."""
     try:
         found = _READ_LIST.decode(body)
-        items = tuple([Object.from_raw(kind, raw) for raw in found.items or ()])
+        items = tuple([Object.from_parts(kind, parts) for parts in found.items or ()])
     except msgspec.DecodeError as error:
         raise ServerError(f"the server's list of {kind.resource} cannot be read: {error}") from error
     meta = found.metadata
@@ -66,15 +78,15 @@ def read_event(kind: Kind, line: bytes) -> WatchEvent:
         found = _READ_LINE.decode(line)
         match found.type:
             case "ADDED" | "MODIFIED" | "DELETED" as change:
-                item = Object.from_raw(kind, found.object)
+                item = Object.from_parts(kind, found.object)
                 return WatchEvent(change, item.meta.resource_version, item)
             case "BOOKMARK":
-                meta = _READ_MARK.decode(found.object).metadata
+                meta = _READ_MARK.decode(found.object.get("metadata", b"{}"))
                 ends = meta.annotations.get(_INITIAL_END) == "true"
                 return (InitialEnd if ends else WatchEvent)(type="BOOKMARK", revision=meta.resource_version)
     except msgspec.DecodeError as error:
         raise ServerError(f"the server's watch of {kind.resource} cannot be read: {error}") from error
-    raise error_of(0, found.object)
+    raise error_of(0, _READ_REFUSAL.decode(line).object)
 
 
 class Lines:

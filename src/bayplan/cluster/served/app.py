@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 from typing import Any, Literal, cast
 
 import msgspec
@@ -29,6 +30,7 @@ from bayplan.cluster.served.openapi import document, index
 from bayplan.cluster.served.presentation import Presentation
 from bayplan.cluster.served.routes import Route, Routes
 from bayplan.cluster.served.watching import Watching
+from bayplan.model.clock import SECOND
 from bayplan.model.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, ServerError, Unauthorized
 from bayplan.service.logging import get_logger
 
@@ -58,7 +60,9 @@ class Api:
         """One connection event of ASGI."""
         if scope["type"] != "http":
             return  # lifespan: nothing to do; the engine is started and stopped by its owner
-        exchange = Exchange(scope, receive, send)
+        # The cluster's time, which may run faster than the machine's: clients count ages from it.
+        date = formatdate(self._cluster.clock.now() / SECOND, usegmt=True)
+        exchange = Exchange(scope, receive, send, date=date)
         try:
             self._authenticate(exchange)
             await self._handle(exchange)

@@ -33,13 +33,14 @@ class ClientGoneError(Exception):
 class Exchange:
     """A request and its answer."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, *, date: str = "") -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query: dict[str, str] = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self._receive = receive
         self._send = send
+        self._date = date
         self.started = False
 
     async def body(self) -> bytes:
@@ -77,6 +78,8 @@ class Exchange:
     ) -> None:
         """Begin an answer; without a length its body follows in pieces."""
         headers = [(b"content-type", content_type.encode()), (b"cache-control", b"no-cache, private")]
+        if self._date:
+            headers.append((b"date", self._date.encode()))
         if length is not None:
             headers.append((b"content-length", str(length).encode()))
         for warning in warnings:

@@ -41,7 +41,9 @@ async def serve(
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory() as folder:
         files = [write_private(Path(folder, "tls.crt"), certificate), write_private(Path(folder, "tls.key"), key)]
-        server = new_server(Api(cluster, secret, url.removeprefix("https://")), certificate=files[0], key=files[1])
+        server = new_server(
+            Api(cluster, secret, url.removeprefix("https://")), certificate=files[0], key=files[1], dated=False
+        )
         server.config.load()  # reads the files, which are needed no longer
     running = asyncio.create_task(server.serve(sockets=[listener]), name="kubernetes-api")
     config = kubeconfig(name, url, authority.pem, secret)

@@ -44,14 +44,14 @@ def read_object(
                 "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor"
             )
     except MalformedBodyError as error:
-        raise _unrecognized(kind, body, f"couldn't get version/kind; json parse error: {error}") from None
+        raise unrecognized(kind, body, f"couldn't get version/kind; json parse error: {error}") from None
     except DecodeError as error:
         _check_type(kind, body, media)
-        raise _unhandled(kind, kind.name, kind.version, str(error)) from None
-    _check_kind(kind, doc.get("apiVersion") or kind.api_version, doc.get("kind") or kind.name, body)
+        raise bad_document(kind, kind.name, kind.version, str(error)) from None
+    check_kind(kind, doc.get("apiVersion") or kind.api_version, doc.get("kind") or kind.name, body)
     doc["apiVersion"], doc["kind"] = kind.api_version, kind.name
     if problems and validation == "Strict":
-        raise _unhandled(kind, kind.name, kind.version, "strict decoding error: " + ", ".join(problems))
+        raise bad_document(kind, kind.name, kind.version, "strict decoding error: " + ", ".join(problems))
     return doc, [] if validation == "Ignore" else problems
 
 
@@ -86,9 +86,9 @@ def _check_type(kind: Kind, body: bytes, media: str) -> None:
     if not isinstance(value, dict):
         sort = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
         text = f"couldn't get version/kind; json parse error: json: cannot unmarshal {sort} into Go value"
-        raise _unrecognized(kind, body, text)
+        raise unrecognized(kind, body, text)
     api_version, name = (value.get(key) for key in ("apiVersion", "kind"))
-    _check_kind(
+    check_kind(
         kind,
         api_version if isinstance(api_version, str) and api_version else kind.api_version,
         name if isinstance(name, str) and name else kind.name,
@@ -96,12 +96,13 @@ def _check_type(kind: Kind, body: bytes, media: str) -> None:
     )
 
 
-def _check_kind(kind: Kind, api_version: str, name: str, body: bytes) -> None:
+def check_kind(kind: Kind, api_version: str, name: str, body: bytes) -> None:
+    """What a body says of its type must be what the request is about. Raises BadRequest."""
     if api_version == kind.api_version and name == kind.name:
         return
     if not _GROUP_VERSION.fullmatch(api_version):
-        raise _unrecognized(kind, body, f"unexpected GroupVersion string: {api_version}")
-    raise _unhandled(kind, name, api_version.rpartition("/")[2], kind_mismatch(kind, api_version, name))
+        raise unrecognized(kind, body, f"unexpected GroupVersion string: {api_version}")
+    raise bad_document(kind, name, api_version.rpartition("/")[2], kind_mismatch(kind, api_version, name))
 
 
 def kind_mismatch(kind: Kind, api_version: str, name: str) -> str:
@@ -114,11 +115,13 @@ def kind_mismatch(kind: Kind, api_version: str, name: str) -> str:
     return f'no kind "{name}" is registered for version "{api_version}"'
 
 
-def _unhandled(kind: Kind, name: str, version: str, text: str) -> BadRequest:
+def bad_document(kind: Kind, name: str, version: str, text: str) -> BadRequest:
+    """An object that cannot be read as what it says it is."""
     return BadRequest(f'{name} in version "{version}" cannot be handled as a {kind.name}: {text}')
 
 
-def _unrecognized(kind: Kind, body: bytes, text: str) -> BadRequest:
+def unrecognized(kind: Kind, body: bytes, text: str) -> BadRequest:
+    """A body that is no object at all."""
     return BadRequest(f"the object provided is unrecognized (must be of type {kind.name}): {text} ({_summary(body)})")
 
 

@@ -76,6 +76,14 @@ _SUBDOMAIN_RULE = _Pattern(
     "example.com",
     most=253,
 )
+_DNS_1035_RULE = _Pattern(
+    "[a-z]([-a-z0-9]*[a-z0-9])?",
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character",
+    "my-name",
+    "abc-123",
+    most=63,
+)
 _UNDERSCORED_RULE = _Pattern(
     rf"{_UNDERSCORED}(\.{_UNDERSCORED})*",
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
@@ -114,6 +122,7 @@ _HEADER_RULE = _Pattern(
 )
 _PATH_RULE = _Pattern(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", "Invalid path")
 
+dns1035_label = _cached(_DNS_1035_RULE.faults)
 dns1123_subdomain = _cached(_SUBDOMAIN_RULE.faults)
 dns1123_subdomain_with_underscore = _cached(_UNDERSCORED_RULE.faults)
 label_value = _cached(partial(_VALUE_RULE.faults, unit="bytes"))

@@ -15,7 +15,7 @@ import msgspec
 
 from bayplan.cluster.embedded.deletion import Propagation
 from bayplan.cluster.embedded.store import Change, Key
-from bayplan.cluster.kinds import Kind
+from bayplan.cluster.kinds import Kind, KindRegistry
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.clock import Instant
 from bayplan.model.meta import ObjectMeta
@@ -23,6 +23,11 @@ from bayplan.model.meta import ObjectMeta
 
 class View(Protocol):
     """What a controller sees: the present state, read-only (embedded.store.Store is one)."""
+
+    @property
+    def registry(self) -> KindRegistry:
+        """The kinds there are."""
+        ...
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """One object."""
@@ -122,6 +127,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 NOTHING = Outcome()
+
+ANY_CUSTOM = Kind("*", "*", "*", "*", namespaced=True)
+"""Stands in `watches` for every custom kind, whichever there are."""
 
 Concern = Callable[[Change, View], Iterable[Key]]
 """Which of a controller's objects a change of some other object concerns."""

@@ -28,7 +28,7 @@ from bayplan.cluster.embedded.controllers.contract import (
 from bayplan.cluster.embedded.controllers.readiness import is_ready
 from bayplan.cluster.embedded.controllers.shares import resolved
 from bayplan.cluster.embedded.store import Change, ChangeType, Key
-from bayplan.cluster.kinds import DEPLOYMENT, KINDS, POD, POD_DISRUPTION_BUDGET, REPLICA_SET, Kind
+from bayplan.cluster.kinds import DEPLOYMENT, POD, POD_DISRUPTION_BUDGET, REPLICA_SET, Kind
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339, rfc3339
 from bayplan.model.meta import Condition, LabelSelector, OwnerReference, condition
@@ -137,8 +137,8 @@ def _top(owner: OwnerReference, pod: Object, view: View) -> Object:
 
 
 def _lookup(owner: OwnerReference, pod: Object, view: View) -> Object:
-    kind = KINDS.get(owner.kind)
-    if kind is None or kind.api_version.partition("/")[0] != owner.api_version.partition("/")[0]:
+    kind = view.registry.find(owner.api_version, owner.kind)
+    if kind is None:
         group, _, version = owner.api_version.rpartition("/")
         raise CannotCount(f'no matches for kind "{owner.kind}" in version "{group}/{version}"'.replace('"/', '"'))
     if "scale" not in kind.subresources:

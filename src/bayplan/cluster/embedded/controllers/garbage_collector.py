@@ -4,7 +4,7 @@ An object lives as long as one of its owners does. An owner is found by kind and
 reference names; where a reference names a kind that this cluster does not know, nothing is decided. A deletion in the
 foreground waits for the dependents that block it; one that orphans takes the owner off its dependents first.
 
-Objects of all kinds are looked at, so a key is the namespace and `Kind/name`.
+Objects of all kinds are looked at, so a key is the namespace and `Kind.group/name`.
 Source of truth: pkg/controller/garbagecollector.
 """
 
@@ -15,7 +15,16 @@ from enum import Enum
 
 import msgspec
 
-from bayplan.cluster.embedded.controllers.contract import NOTHING, Concern, Delete, Outcome, Patch, View, Write
+from bayplan.cluster.embedded.controllers.contract import (
+    ANY_CUSTOM,
+    NOTHING,
+    Concern,
+    Delete,
+    Outcome,
+    Patch,
+    View,
+    Write,
+)
 from bayplan.cluster.embedded.deletion import FOREGROUND, ORPHAN, Propagation
 from bayplan.cluster.embedded.store import Change, ChangeType, Key
 from bayplan.cluster.kinds import EVENT, KINDS, Kind
@@ -35,7 +44,7 @@ class Tie(Enum):
 
 def key_of(item: Object) -> Key:
     """The collector's key of an object."""
-    return (item.namespace, f"{item.kind.name}/{item.name}")
+    return (item.namespace, f"{item.kind.qualified}/{item.name}")
 
 
 def _concerned(change: Change, view: View) -> Iterable[Key]:
@@ -74,11 +83,12 @@ class GarbageCollector:
     """Deletes what has lost its owners."""
 
     name = "garbage-collector-controller"
-    watches: Mapping[Kind, Concern] = {kind: _concerned for kind in KINDS.values() if kind is not EVENT}
+    watches: Mapping[Kind, Concern] = {kind: _concerned for kind in (*KINDS.values(), ANY_CUSTOM) if kind is not EVENT}
 
     def reconcile(self, key: Key, view: View, now: Instant) -> Outcome:  # noqa: ARG002 - the contract's signature
-        kind, _, name = key[1].partition("/")
-        item = view.get(KINDS[kind], key[0], name)
+        qualified, _, name = key[1].partition("/")
+        kind = view.registry.qualified(qualified)
+        item = None if kind is None else view.get(kind, key[0], name)
         return NOTHING if item is None else Outcome(collect(item, view))
 
 
@@ -113,8 +123,8 @@ def _judged(item: Object, view: View) -> Sequence[Write]:
 
 
 def _tie(reference: OwnerReference, item: Object, view: View) -> Tie:
-    kind = KINDS.get(reference.kind)
-    if kind is None or kind.api_version != reference.api_version or (kind.namespaced and not item.namespace):
+    kind = view.registry.find(reference.api_version, reference.kind)
+    if kind is None or (kind.namespaced and not item.namespace):
         return Tie.UNKNOWN
     owner = _owner(reference, item, view)
     if owner is None:
@@ -124,7 +134,7 @@ def _tie(reference: OwnerReference, item: Object, view: View) -> Tie:
 
 
 def _owner(reference: OwnerReference, item: Object, view: View) -> Object | None:
-    kind = KINDS.get(reference.kind)
+    kind = view.registry.find(reference.api_version, reference.kind)
     owner = None if kind is None else view.get(kind, item.namespace if kind.namespaced else "", reference.name)
     return owner if owner is not None and owner.uid == reference.uid else None
 

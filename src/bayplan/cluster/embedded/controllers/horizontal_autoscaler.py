@@ -1,9 +1,9 @@
 """HorizontalPodAutoscalers: replicas by need.
 
-Every fifteen seconds each autoscaler is looked at, and at no other time: its own changes do not hasten the next look, so
-the first comes fifteen seconds after it was made. Resource metrics are what virtual kubelets say their pods use. There
-is no source of custom or external metrics, and autoscalers that ask for them are told so, in the words of a cluster
-without adapters. Source of truth: pkg/controller/podautoscaler/horizontal.go.
+Every fifteen seconds each autoscaler is looked at, and at no other time: its own changes do not hasten the next look,
+so the first comes fifteen seconds after it was made. Resource metrics are what virtual kubelets say their pods use.
+There is no source of custom or external metrics, and autoscalers that ask for them are told so, in the words of a
+cluster without adapters. Source of truth: pkg/controller/podautoscaler/horizontal.go.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Look:
         found |= {"status": status, **changed, "reason": reason, "message": message}
 
     def _tell(self, present: int, desired: int, metrics: list[Doc] | None, *, rescaled: bool = False) -> None:
-        status = {"currentReplicas": present} if present else {}
+        status: Doc = {"currentReplicas": present} if present else {}
         if rescaled:
             status |= {"lastScaleTime": rfc3339(self._now)}
         elif "lastScaleTime" in self._status:
@@ -186,10 +186,9 @@ class _Look:
                 wanted, metric = proposal.replicas, _metric_name(spec)
         total = len(self._spec["metrics"])
         if failures and (len(failures) == total or wanted < target.replicas):
-            reason, error, prefix = failures[0]
-            text = f"the HPA was unable to compute the replica count: {error}"
-            self._condition("ScalingActive", "False", reason, text)
-            words = f"invalid metrics ({len(failures)} invalid out of {total}), first error is: {prefix}: {error}"
+            first, why, what = failures[0]
+            self._condition("ScalingActive", "False", first, f"the HPA was unable to compute the replica count: {why}")
+            words = f"invalid metrics ({len(failures)} invalid out of {total}), first error is: {what}: {why}"
             raise _NoNumberError(words, metrics)
         text = f"the HPA was able to successfully calculate a replica count from {metric}"
         self._condition("ScalingActive", "True", "ValidMetricFound", text)

@@ -111,9 +111,7 @@ _UP_STABILIZED: Said = (
 )
 
 
-def limit(
-    behavior: Doc | None, memory: Memory, present: int, desired: int, bounds: Bounds, now: Instant
-) -> Limited:
+def limit(behavior: Doc | None, memory: Memory, present: int, desired: int, bounds: Bounds, now: Instant) -> Limited:
     """What becomes of a recommendation."""
     recent = memory.recent(present, now)
     if behavior is None:
@@ -173,8 +171,8 @@ def _proposed(policy: Doc, memory: Memory, present: int, sign: int, now: Instant
     if policy["type"] == "Pods":
         return start + sign * int(policy["value"])
     if sign > 0:  # rounded up, so that a small number grows at all
-        return math.ceil(start * (1 + policy["value"] / 100))
-    return int(start * (1 - policy["value"] / 100))
+        return math.ceil(start * (1 + int(policy["value"]) / 100))
+    return int(start * (1 - int(policy["value"]) / 100))
 
 
 def _changed(notes: Iterable[Note], since: int) -> int:

@@ -66,7 +66,9 @@ def samples(pods: Iterable[Object], resource: str, container: str, now: Instant,
     """What the pods use of a resource, or one container of each. Raises MetricError when none of them runs."""
     measured = {pod.name: found for pod in pods if (found := container_usage(pod, now, behaviour))}
     if not measured:
-        raise MetricError(f"unable to get metrics for resource {resource}: no metrics returned from resource metrics API")
+        raise MetricError(
+            f"unable to get metrics for resource {resource}: no metrics returned from resource metrics API"
+        )
     if container:
         return {name: _amount(found[container], resource) for name, found in measured.items() if container in found}
     return {name: sum(_amount(one, resource) for one in found.values()) for name, found in measured.items()}

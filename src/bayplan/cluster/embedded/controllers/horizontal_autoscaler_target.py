@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from bayplan.cluster.embedded.controllers.contract import Patch, View
-from bayplan.cluster.embedded.scaling import replicas_patch, scale_of
+from bayplan.cluster.embedded.scaling import scale_of, sized
+from bayplan.cluster.kinds import ScalePaths
 from bayplan.cluster.objects import Object
 
 Doc = dict[str, Any]
@@ -21,10 +22,11 @@ class Target(NamedTuple):
     item: Object
     replicas: int
     selector: str
+    paths: ScalePaths | None
 
     def scaled(self, replicas: int) -> Patch:
         """The write that gives it another size."""
-        return Patch(self.item, replicas_patch(self.item.kind, replicas))
+        return Patch(self.item, sized(replicas, self.paths))
 
 
 def target_of(reference: Doc, namespace: str, view: View) -> Target:
@@ -39,5 +41,6 @@ def target_of(reference: Doc, namespace: str, view: View) -> Target:
     item = view.get(kind, namespace, reference["name"])
     if item is None:
         raise TargetError(f'{kind.resource} "{reference["name"]}" not found')
-    scale = scale_of(item)
-    return Target(item, scale["spec"].get("replicas", 0), scale["status"].get("selector", ""))
+    paths = view.registry.scale_paths(kind)
+    scale = scale_of(item, paths)
+    return Target(item, scale["spec"].get("replicas", 0), scale["status"].get("selector", ""), paths)

@@ -12,6 +12,7 @@ from typing import Any
 
 from bayplan.cluster.embedded.admission.kinds.namespace import FINALIZER
 from bayplan.cluster.embedded.controllers.contract import (
+    ANY_CUSTOM,
     NOTHING,
     Concern,
     Delete,
@@ -52,7 +53,7 @@ class NamespaceController:
     """Empties namespaces that are being deleted."""
 
     name = "namespace-controller"
-    watches: Mapping[Kind, Concern] = {**dict.fromkeys(_CONTENT, _in_namespace), NAMESPACE: itself}
+    watches: Mapping[Kind, Concern] = {**dict.fromkeys((*_CONTENT, ANY_CUSTOM), _in_namespace), NAMESPACE: itself}
 
     def reconcile(self, key: Key, view: View, now: Instant) -> Outcome:
         item = view.get(NAMESPACE, *key)
@@ -61,7 +62,8 @@ class NamespaceController:
         finalizers = item.view(Namespace).spec.finalizers
         if FINALIZER not in finalizers:
             return NOTHING
-        content = [each for kind in _CONTENT for each in view.objects(kind, item.name)]
+        kinds = (*(kind for kind in view.registry.custom() if kind.namespaced), *_CONTENT)
+        content = [each for kind in kinds for each in view.objects(kind, item.name)]
         staying = [each for each in content if each.meta.deletion_timestamp is None]
         if staying:  # each deletion brings another look
             return Outcome([Delete(each, propagation="Background") for each in staying])

@@ -51,7 +51,7 @@ def read_patch(content_type: str, body: bytes) -> Body:
         tree = read_json(body)
     except MalformedBodyError as error:
         raise BadRequest(f"{_REFUSED[type_]}{error}") from None
-    problems = _unknown_members(tree) + _repeated(tree, "") if type_ == JSON_PATCH else _repeated(tree, "")
+    problems = _unknown_members(tree) + repeated_fields(tree) if type_ == JSON_PATCH else repeated_fields(tree)
     prefix = "json patch " if type_ == JSON_PATCH else ""
     return Body(type_, plain(tree), tuple(prefix + problem for problem in problems))
 
@@ -79,7 +79,7 @@ def _unknown_members(tree: Any) -> list[str]:
     ]
 
 
-def _repeated(tree: Any, path: str) -> list[str]:
+def repeated_fields(tree: Any, path: str = "") -> list[str]:
     """The keys that stand twice in one object, with their paths."""
     found: list[str] = []
     if isinstance(tree, Pairs):
@@ -89,8 +89,8 @@ def _repeated(tree: Any, path: str) -> list[str]:
             if key in seen:
                 found.append(f'duplicate field "{here}"')
             seen.add(key)
-            found += _repeated(value, here)
+            found += repeated_fields(value, here)
     elif isinstance(tree, list):
         for index, item in enumerate(tree):
-            found += _repeated(item, f"{path}[{index}]")
+            found += repeated_fields(item, f"{path}[{index}]")
     return found

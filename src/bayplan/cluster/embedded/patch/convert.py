@@ -18,7 +18,7 @@ from bayplan.cluster.embedded.schema.scalars import (
     quantity_text,
     time_text,
 )
-from bayplan.cluster.embedded.schema.table import TABLE
+from bayplan.cluster.embedded.schema.table import CUSTOM, TABLE
 from bayplan.model.quantity import QuantityError
 
 _KINDS = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
@@ -31,8 +31,8 @@ class ConversionError(ValueError):
 
 def converted(value: Any, type_name: str) -> Any:
     """The value with whole floats as the integers they stand for. Raises ConversionError."""
-    if value is None:
-        return None
+    if value is None or type_name.startswith(CUSTOM):
+        return value
     if type_name[0] == "*":
         return converted(value, type_name[1:])
     if type_name in TABLE.types:

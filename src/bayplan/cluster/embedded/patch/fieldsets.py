@@ -103,8 +103,19 @@ def encode(fields: FieldSet) -> Doc:
 
 
 def decode(fields: Doc) -> FieldSet:
-    """The set that `fieldsV1` carries. Elements of an unknown sort are dropped."""
-    return {key: _decoded(below) for key, below in fields.items() if key[:2] in _SORTS}
+    """The set that `fieldsV1` carries. Elements of an unknown sort are dropped. Raises ValueError."""
+    if not isinstance(fields, dict):
+        raise ValueError(f"expected an object of fields, found {fields!r}")
+    return {_readable(key): _decoded(below) for key, below in fields.items() if key[:2] in _SORTS}
+
+
+@functools.lru_cache(maxsize=4096)
+def _readable(element: str) -> str:
+    try:
+        _order(element)
+    except (ValueError, AttributeError, KeyError) as error:
+        raise ValueError(f"{element} is no element of a path") from error
+    return element
 
 
 def _decoded(node: Doc) -> FieldSet:

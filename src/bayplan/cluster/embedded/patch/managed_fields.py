@@ -117,14 +117,12 @@ def _read(index: int, entry: Doc) -> Owner:
         raise BadEntryError(f"missing fieldsType in managed fields entry {index}")
     if fields_type != "FieldsV1":
         raise BadEntryError(f'invalid fieldsType "{fields_type}" in managed fields entry {index}')
-    return Owner(
-        entry.get("manager", ""),
-        operation,
-        entry["apiVersion"],
-        entry.get("subresource", ""),
-        decode(entry.get("fieldsV1") or {}),
-        entry.get("time"),
-    )
+    try:
+        fields = decode(entry.get("fieldsV1") or {})
+    except ValueError as error:
+        raise BadEntryError(f"error decoding fields of managed fields entry {index}: {error}") from None
+    time = entry.get("time")
+    return Owner(entry.get("manager", ""), operation, entry["apiVersion"], entry.get("subresource", ""), fields, time)
 
 
 def write_owners(owners: Owners) -> list[Doc]:

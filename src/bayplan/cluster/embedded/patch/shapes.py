@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from bayplan.cluster.embedded.schema.table import TABLE, Field
+from bayplan.cluster.embedded.schema.table import CUSTOM, TABLE, Field
 
 _SCALARS = {"string": "string", "bytes": "string", "Duration": "string", "bool": "boolean"}
 _SCALARS |= dict.fromkeys(("int32", "int64", "float64"), "numeric")
@@ -78,6 +78,9 @@ def _shape(name: str, listed: str, keys: tuple[str, ...], mapped: str) -> Shape:
     if name in TABLE.types:
         atomic = mapped == "atomic" or (name in TABLE.atomic and mapped != "granular")
         return Map({field.name: _of_field(field) for field in TABLE.types[name]}, None, atomic)
+    if name.startswith(CUSTOM):  # lists are owned as one piece, whatever their schema says
+        heading = {"apiVersion": Scalar("string"), "kind": Scalar("string"), "metadata": shape_of("meta.v1.ObjectMeta")}
+        return Map(heading, ANYTHING, atomic=False)
     return Scalar(_SCALARS[name]) if name in _SCALARS else ANYTHING
 
 

@@ -22,9 +22,11 @@ def merged(live: Any, config: Any, shape: Shape) -> Any:
     shape = settled(shape, config if config is not None else live)
     if (not live and not config) or not isinstance(shape, Map | List) or shape.atomic:
         return config
-    if isinstance(shape, Map):
+    if isinstance(shape, Map) and isinstance(live, dict | None):
         return _merged_maps(live or {}, config or {}, shape)
-    return _merged_lists(live or [], config or [], shape)
+    if isinstance(shape, List) and isinstance(live, list | None):
+        return _merged_lists(live or [], config or [], shape)
+    return config  # a shape that follows its value, and the value is of another sort now
 
 
 def _merged_maps(live: dict[str, Any], config: dict[str, Any], shape: Map) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import functools
 import re
 from datetime import UTC, datetime
@@ -70,7 +69,7 @@ def bytes_text(text: str) -> str:
     clean = text.replace("\n", "").replace("\r", "")
     try:
         base64.b64decode(clean, validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one; a foreign character is another
         raise ScalarError(f"illegal base64 data at input byte {_bad_base64_at(text)}") from None
     return clean
 

@@ -13,6 +13,10 @@ from typing import Any
 import msgspec
 
 
+CUSTOM = "custom."
+"""The name of a type that a cluster defines itself begins so; the table does not have it."""
+
+
 class Field(msgspec.Struct, frozen=True):
     """One field of a struct."""
 

@@ -18,7 +18,7 @@ from bayplan.cluster.embedded.schema.scalars import (
     quantity_text,
     time_text,
 )
-from bayplan.cluster.embedded.schema.table import TABLE, Field, fields_of
+from bayplan.cluster.embedded.schema.table import CUSTOM, TABLE, Field, fields_of
 from bayplan.model.quantity import QuantityError
 
 _RANGE = {"int32": 1 << 31, "int64": 1 << 63}
@@ -33,9 +33,13 @@ class DecodeError(ValueError):
 
 def zero(type_name: str) -> Any:
     """What Go writes for a field of this type that was never set."""
+    if type_name.startswith(CUSTOM):
+        return {"metadata": {}}
     if type_name in TABLE.types:
         return {field.name: zero(field.type) for field in TABLE.types[type_name] if field.keep}
-    return {"string": "", "bool": False, "int32": 0, "int64": 0, "IntOrString": 0, "Quantity": "0"}.get(type_name)
+    return {"string": "", "bool": False, "int32": 0, "int64": 0, "IntOrString": 0, "Quantity": "0", "bytes": ""}.get(
+        type_name
+    )
 
 
 def _mismatch_text(value: Any, path: str) -> str:

@@ -15,7 +15,7 @@ from bayplan.cluster.embedded.admission.fields import Doc
 from bayplan.cluster.embedded.admission.plugin import Request
 from bayplan.cluster.embedded.admission.plugins.pod_totals import charged_total, has_pod_level
 from bayplan.cluster.embedded.admission.plugins.storage import class_of_claim
-from bayplan.cluster.kinds import KINDS, Kind
+from bayplan.cluster.kinds import KINDS, Kind, is_built_in
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339
 from bayplan.model.quantity import Quantity, parse
 
@@ -228,7 +228,7 @@ _EVALUATORS: dict[str, Evaluator] = {
 
 def evaluator_of(kind: Kind) -> Evaluator | None:
     """Who counts objects of a kind; None for events and cluster-scoped kinds, which no quota holds back."""
-    return _EVALUATORS.get(kind.name)
+    return _EVALUATORS.get(kind.name) if is_built_in(kind) else None
 
 
 def usage(quota: Doc, objects: Mapping[str, Sequence[Doc]], now: Instant) -> dict[str, str]:

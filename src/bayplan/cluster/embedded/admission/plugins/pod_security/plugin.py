@@ -17,7 +17,7 @@ from bayplan.cluster.embedded.admission.pipeline import invalid
 from bayplan.cluster.embedded.admission.plugin import Request, State
 from bayplan.cluster.embedded.admission.plugins.base import Rule, forbidden, name_of
 from bayplan.cluster.embedded.admission.plugins.pod_security.standards import NEWEST, findings
-from bayplan.cluster.kinds import NAMESPACE, POD
+from bayplan.cluster.kinds import NAMESPACE, POD, is_built_in
 
 _PREFIX = "pod-security.kubernetes.io/"
 _LEVELS = ("privileged", "baseline", "restricted")
@@ -90,7 +90,8 @@ class PodSecurity(Rule):
             return False
         if request.kind is POD:
             return request.subresource not in _IGNORED
-        return not request.subresource and (request.kind is NAMESPACE or request.kind.name in _TEMPLATES)
+        templated = request.kind.name in _TEMPLATES and is_built_in(request.kind)
+        return not request.subresource and (request.kind is NAMESPACE or templated)
 
     def validate(self, request: Request, state: State) -> None:
         if request.kind is NAMESPACE:
