@@ -1,6 +1,7 @@
 """Virtual seconds simulated a second: `bayplan up --virtual 24h --seed 7`, and two and three days for the growth.
 
-Whole days, since a day's load is not that of its night. The peer is a control plane in real time, which simulates one second a second whatever it runs on.
+Whole days, since a day's load is not that of its night. The peer is a control plane in real time, which simulates one
+second a second whatever it runs on.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -33,7 +32,7 @@ def compare(story: Story, lab: Sequence[Seen], embedded: Sequence[Seen]) -> list
     for number, (real, ours) in enumerate(zip(lab, embedded, strict=True), 1):
         pair = (msgspec.to_builtins(each) for each in (real, ours))
         for place, one, other in _walk("", *pair):
-            known = next((each for each in story.differences if fnmatch.fnmatchcase(place, each.at)), None)
+            known = next((each for each in story.differences if each.covers(number, place)), None)
             found.append(Difference(number, place, one, other, known))
     return found
 

@@ -30,6 +30,7 @@ _WORDS = (
 )
 _LOST = ("managedFields", "uid", "resourceVersion", "creationTimestamp", "generateName", "selfLink")
 _WORK_IN_PARALLEL = ("replicaset-controller", "daemonset-controller", "job-controller")
+_TRIED_AGAIN = ("FailedScheduling", "FailedCreate", "FailedGetResourceMetric", "FailedComputeMetricsReplicas")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _BY_KUBELETS = "written by the kubelet, which KWOK plays in one step"
@@ -149,17 +150,18 @@ def _conditions(given: Sequence[Doc]) -> list[Doc]:
 def told(events: Sequence[Doc], since: int, roles: Roles) -> Doc:
     """What was told of each object since that many Events, in order; objects of one role have a list each, in a list.
 
-    Repetitions count once, and that a pod fits nowhere once in a story: when it is tried again is chance. So is the
-    order in which some controllers, which work on several pods at a time, tell the like of them.
+    Repetitions count once, and what is tried again and again once in a story: how often is chance. So is the order in
+    which some controllers, which work on several pods at a time, tell the like of them.
     """
     lines: dict[tuple[str, str], list[str]] = {}
-    waiting: set[str] = set()
+    tried: set[tuple[str, str]] = set()
     for number, each in enumerate(events):
         component = each.get("reportingComponent") or each.get("source", {}).get("component", "")
         about = each["involvedObject"]
-        again = each["reason"] == "FailedScheduling" and about["uid"] in waiting
-        if each["reason"] == "FailedScheduling":
-            waiting.add(about["uid"])
+        retried = (about.get("uid"), each["reason"])
+        again = retried in tried
+        if each["reason"] in _TRIED_AGAIN:
+            tried.add(retried)
         if number < since or again or component == "kubelet":  # as which KWOK says nothing
             continue
         said = lines.setdefault((about["kind"], about["name"]), [])

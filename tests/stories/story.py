@@ -6,6 +6,7 @@ then observed: the objects of the kinds in `see`, the Events that came during th
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -63,10 +64,15 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A difference that cannot be avoided: where (a pattern of the shell on the place of a difference), and why."""
+    """A difference that cannot be avoided: where (a shell pattern on the place), after which step, and why."""
 
     at: str
     reason: str
+    step: int | None = None
+
+    def covers(self, step: int, place: str) -> bool:
+        """Whether a difference is meant."""
+        return self.step in (None, step) and fnmatch.fnmatchcase(place, self.at)
 
 
 class Story(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -30,7 +30,7 @@ class Style(msgspec.Struct, frozen=True):
 
 def listing(kind: Kind, items: Sequence[Object], now: Instant, style: Style) -> Listing:
     """Objects of one kind, ready to be printed."""
-    shown = columns_of(kind) if kind.name in KINDS else (NAME, AGE)
+    shown = (NAME, AGE) if _is_custom(kind) else columns_of(kind)
     columns = [Column(column.name, wide=column.priority > 0) for column in shown]
     if style.namespace and kind.namespaced:
         columns.insert(0, Column("Namespace"))
@@ -56,6 +56,11 @@ def listing(kind: Kind, items: Sequence[Object], now: Instant, style: Style) -> 
         return Row(cells, called(kind, item.name), document)
 
     return Listing(columns, [row(item) for item in items])
+
+
+def _is_custom(kind: Kind) -> bool:
+    """Whether somebody else defined the kind: groups of Kubernetes have no dot, or end with k8s.io."""
+    return kind.name not in KINDS and "." in kind.group and not kind.group.endswith(".k8s.io")
 
 
 def cell_text(cell: object) -> str:

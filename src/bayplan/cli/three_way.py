@@ -72,7 +72,8 @@ def _merging_list(key: str, old: list[Any], new: list[Any], field: Field) -> Doc
     now = {each.get(by) for each in new if isinstance(each, dict)}
     items = [_map(before.get(each.get(by), {}), each, field) for each in new]
     gone = [{by: each, "$patch": "delete"} for each in before if each not in now]
-    return {key: items + gone, f"$setElementOrder/{key}": [{by: each.get(by)} for each in new]}
+    order = {f"$setElementOrder/{key}": [{by: each.get(by)} for each in new]} if new else {}  # an empty one is refused
+    return {key: items + gone, **order}
 
 
 def _inner(field: Field | None) -> str:

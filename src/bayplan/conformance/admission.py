@@ -9,10 +9,10 @@ from urllib.parse import parse_qs
 import msgspec
 
 from bayplan.cluster.embedded import subresources
-from bayplan.cluster.embedded.scaling import scale_of
 from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.refusals import options_refused
 from bayplan.cluster.embedded.requests import WriteOptions
+from bayplan.cluster.embedded.scaling import scale_of
 from bayplan.cluster.kinds import KINDS, POD_DISRUPTION_BUDGET, Kind
 from bayplan.cluster.objects import Object
 from bayplan.conformance.apiserver import (

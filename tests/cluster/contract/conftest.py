@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from bayplan.cluster.kinds import NAMESPACE
+from bayplan.cluster.lab.lab import Lab, LabOptions
+from bayplan.cluster.lab.toolchain import LabUnavailableError
 from bayplan.cluster.port import Cluster
 from tests.cluster.contract.faces import FACES, Face
 
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(params=sorted(FACES))
+@pytest.fixture(scope="session")
+def bare_lab() -> Iterator[Lab]:
+    """A real API server with nothing that moves by itself."""
+    options = LabOptions(controllers=False, scheduler=False, kwok=False, service_accounts=False)
+    try:
+        running = Lab(options, name="contract")
+    except LabUnavailableError as error:
+        pytest.skip(f"no lab here: {error.message}")
+    with running:
+        yield running
+
+
+@pytest.fixture(params=["embedded", "served", pytest.param("real", marks=pytest.mark.slow)])
 async def face(request: pytest.FixtureRequest) -> AsyncIterator[Face]:
-    async with FACES[request.param]() as face:
+    async with FACES[request.param](request) as face:
         yield face
 
 

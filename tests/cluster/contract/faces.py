@@ -8,11 +8,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Protocol
+
+import pytest
 
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import CONFIG_MAP
+from bayplan.cluster.lab.lab import Lab
+from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.cluster.port import Cluster
+from bayplan.cluster.served.serve import serve
+
+_MOST_REAL_SECONDS = 5
 
 
 class Face(Protocol):
@@ -68,9 +76,72 @@ class EmbeddedFace:
             await self._engine.list(CONFIG_MAP, "kube-public", limit=1)
 
 
+class ServedFace(EmbeddedFace):
+    """The same engine behind HTTP, reached by the live engine."""
+
+    def __init__(self, engine: EmbeddedCluster, client: LiveCluster) -> None:
+        self._engine = engine
+        self._client = client
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._client
+
+    async def settle(self) -> None:
+        await asyncio.sleep(0.02)
+
+
+class RealFace:
+    """A real kube-apiserver without controllers, reached by the live engine."""
+
+    def __init__(self, lab: Lab, client: LiveCluster) -> None:
+        self._lab = lab
+        self._client = client
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._client
+
+    async def settle(self) -> None:
+        await asyncio.sleep(0.1)
+
+    async def pass_time(self, seconds: float) -> None:
+        if seconds > _MOST_REAL_SECONDS:
+            pytest.skip(f"on a real server this would take {seconds:.0f} s")
+        await asyncio.sleep(seconds + 0.1)
+
+    async def compact(self) -> None:
+        await asyncio.to_thread(self._lab.compact)
+
+    async def expire_pages(self) -> None:
+        await asyncio.to_thread(self._lab.compact)
+
+
 @asynccontextmanager
-async def _embedded() -> AsyncIterator[Face]:
+async def embedded(_request: pytest.FixtureRequest) -> AsyncIterator[Face]:
+    """In process."""
     yield EmbeddedFace()
 
 
-FACES: dict[str, Callable[[], AbstractAsyncContextManager[Face]]] = {"embedded": _embedded}
+@asynccontextmanager
+async def served(request: pytest.FixtureRequest) -> AsyncIterator[Face]:
+    """In process, over HTTP."""
+    engine = EmbeddedCluster([])
+    target: Path = request.getfixturevalue("tmp_path") / "kubeconfig"
+    async with serve(engine, kubeconfig_out=target), LiveCluster.find(target) as client:
+        yield ServedFace(engine, client)
+
+
+@asynccontextmanager
+async def real(request: pytest.FixtureRequest) -> AsyncIterator[Face]:
+    """The real thing."""
+    lab: Lab = request.getfixturevalue("bare_lab")
+    async with LiveCluster.find(lab.kubeconfig) as client:
+        yield RealFace(lab, client)
+
+
+FACES: dict[str, Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[Face]]] = {
+    "embedded": embedded,
+    "served": served,
+    "real": real,
+}

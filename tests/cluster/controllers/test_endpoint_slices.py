@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from bayplan.cluster.embedded.controllers.endpoint_slices import EndpointSliceController
+from bayplan.cluster.embedded.controllers.endpoint_slices import TRIGGER, EndpointSliceController
 from bayplan.cluster.embedded.controllers.garbage_collector import GarbageCollector
 from bayplan.cluster.kinds import DEPLOYMENT, ENDPOINT_SLICE, NODE, POD, SERVICE
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import rfc3339
 
-from .stage import Stage, template, workload
+from .stage import START, Stage, template, workload
 
 PORTS = [{"port": 80, "targetPort": 8080}]
 
@@ -51,6 +51,7 @@ def test_a_service_without_pods_has_one_empty_slice(world: Stage) -> None:
         "kubernetes.io/service-name": "web",
         "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
     }
+    assert one.meta.annotations == {TRIGGER: rfc3339(START)}
     owner = one.meta.controller
     assert owner is not None
     assert (owner.kind, owner.uid) == ("Service", service.uid)

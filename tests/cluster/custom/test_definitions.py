@@ -35,8 +35,8 @@ MERGE = "application/merge-patch+json"
 
 
 def made(*more: Controller) -> World:
-    controllers = [CustomResourceDefinitionController(), NamespaceController(), GarbageCollector(), *more]
-    world = World(controllers, seed=1, start=START)
+    own: tuple[Controller, ...] = (CustomResourceDefinitionController(), NamespaceController(), GarbageCollector())
+    world = World([*own, *more], seed=1, start=START)
     world.server.create(CUSTOM_RESOURCE_DEFINITION, "", definition())
     world.settle()
     return world
@@ -98,7 +98,7 @@ def test_a_definition_is_accepted_and_established(world: World) -> None:
         ),
         pytest.param(
             definition(version={"schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}}}),
-            "spec.versions[0].schema.openAPIV3Schema.properties[spec].type: Required value: "
+            "spec.validation.openAPIV3Schema.properties[spec].type: Required value: "
             "must not be empty for specified object fields",
             id="a schema that is not structural",
         ),
@@ -115,13 +115,16 @@ def test_names_that_are_taken_are_told(world: World) -> None:
     other = definition(names={"plural": "gadgets", "kind": "Widget", "shortNames": []})
     world.server.create(CUSTOM_RESOURCE_DEFINITION, "", other)
     world.settle()
-    first, second = sorted(each.name for each in world.store.objects(CUSTOM_RESOURCE_DEFINITION))
-    refused = first if first != "widgets.example.com" and _refused(world, first) else second
-    assert _refused(world, refused)
-
-
-def _refused(world: World, name: str) -> bool:
-    return status(world, name)["conditions"][0]["reason"] in ("KindConflict", "SingularConflict")
+    told = status(world, "gadgets.example.com")
+    assert [(one["type"], one["status"], one["reason"], one["message"]) for one in told["conditions"]] == [
+        ("NamesAccepted", "False", "ListKindConflict", '"WidgetList" is already in use'),
+        ("Established", "False", "NotAccepted", "not all names are accepted"),
+    ]
+    assert told["acceptedNames"] == {"plural": "gadgets", "kind": ""}
+    assert kind(world).plural == "widgets"
+    world.server.delete(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
+    world.settle()
+    assert kind(world, "widget").plural == "gadgets"
 
 
 # --- its objects
@@ -148,6 +151,36 @@ def test_an_object_that_breaks_its_schema_is_refused(world: World) -> None:
         'spec.size: Invalid value: "string": spec.size in body must be of type integer: "string", '
         'spec.colour: Unsupported value: "green": supported values: "red", "blue"]'
     )
+
+
+def test_an_object_of_another_shape_is_refused_and_owns_nothing(world: World) -> None:
+    with pytest.raises(Invalid, match='spec in body must be of type object: "integer"'):
+        world.server.create(kind(world), "default", {**widget(), "spec": 7}, WriteOptions(field_manager="me"))
+
+
+def test_names_are_dns_names_and_finalizers_are_free(world: World) -> None:
+    with pytest.raises(Invalid, match="a lowercase RFC 1123 subdomain"):
+        world.server.create(kind(world), "default", widget("Bad"))
+    body = {**widget(), "metadata": {"name": "a", "finalizers": ["mine", "my.org/own"]}}
+    (warning,) = world.server.create(kind(world), "default", body).warnings
+    assert warning.startswith('metadata.finalizers: "mine": prefer a domain-qualified finalizer name')
+
+
+def test_keyed_lists_have_an_owner_for_each_item() -> None:
+    world = World([], seed=1, start=START)
+    items = {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}
+    keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items}
+    spec = {"type": "object", "properties": {"l": keyed}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    world.server.create(CUSTOM_RESOURCE_DEFINITION, "", definition(version={"schema": schema}))
+    for manager in ("one", "two"):
+        body = msgspec.json.encode({**widget(), "spec": {"l": [{"k": manager, "v": "x"}]}})
+        options = WriteOptions(field_manager=manager)
+        world.server.patch(kind(world), "default", "a", "application/apply-patch+yaml", body, options)
+    found = world.server.get(kind(world), "default", "a")
+    assert [item["k"] for item in found.sections["spec"].plain()["l"]] == ["one", "two"]
+    entry = msgspec.json.decode(found.meta.managed_fields)[0]["fieldsV1"]
+    assert entry == {"f:spec": {"f:l": {'k:{"k":"one"}': {".": {}, "f:k": {}, "f:v": {}}}}}
 
 
 def test_status_has_a_door_of_its_own(world: World) -> None:

@@ -25,7 +25,10 @@ from .definitions import SPEC
         ),
         pytest.param(
             {"size": 3.5},
-            ['spec.size: Invalid value: "number": spec.size in body must be of type integer: "number"'],
+            [
+                'spec.size: Invalid value: "number": spec.size in body must be of type integer: "number"',
+                '<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.size',
+            ],
             id="a fraction for a whole number",
         ),
         pytest.param({"size": 3.0}, [], id="a whole number written as a fraction"),
@@ -66,8 +69,8 @@ from .definitions import SPEC
         ),
         pytest.param({"size": 3, "note": None}, [], id="nothing where nothing may be"),
         pytest.param(
-            {"size": None},
-            ['spec.size: Invalid value: "null": spec.size in body must be of type integer: "null"'],
+            {"size": 3, "tags": [None]},
+            ['spec.tags[0]: Invalid value: "null": spec.tags[0] in body must be of type string: "null"'],
             id="nothing where something must be",
         ),
         pytest.param(
@@ -115,8 +118,9 @@ def test_unknown_fields_are_dropped() -> None:
 
 
 def test_defaults_are_filled_in_where_something_is() -> None:
-    value: dict[str, Any] = {"size": 1, "nested": {}}
+    value: dict[str, Any] = {"size": 1, "nested": {}, "ratio": None, "colour": None, "note": None}
     default(value, SPEC)
+    assert value.pop("note", "gone") is None
     assert value == {"size": 1, "colour": "red", "nested": {"on": True}}
     again = copy.deepcopy(value)
     default(again, SPEC)
@@ -129,7 +133,10 @@ def test_defaults_are_filled_in_where_something_is() -> None:
         pytest.param(
             {"anyOf": [{"type": "string"}, {"type": "integer"}]},
             1.5,
-            ['"x" must validate at least one schema (anyOf)'],
+            [
+                '"x" must validate at least one schema (anyOf)',
+                'Invalid value: "number": x in body must be of type string: "number"',
+            ],
             id="none of several",
         ),
         pytest.param(
@@ -142,7 +149,13 @@ def test_defaults_are_filled_in_where_something_is() -> None:
             {"not": {"type": "string"}}, "a", ['"x" must not validate the schema (not)'], id="what may not be"
         ),
         pytest.param(
-            {"allOf": [{"minimum": 2}]}, 1, ['"x" must validate all the schemas (allOf)'], id="all of several"
+            {"allOf": [{"minimum": 2}]},
+            1,
+            [
+                '"x" must validate all the schemas (allOf)',
+                "Invalid value: 1: x in body should be greater than or equal to 2",
+            ],
+            id="not all of several",
         ),
     ],
 )

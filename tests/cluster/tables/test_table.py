@@ -60,4 +60,7 @@ def test_an_object_that_is_only_a_name_has_a_row(kind: Kind) -> None:
 
 
 def test_which_kinds_have_no_columns_of_their_own() -> None:
-    assert [name for name, kind in KINDS.items() if columns_of(kind) is GENERIC] == ["LimitRange"]
+    assert [name for name, kind in KINDS.items() if columns_of(kind) is GENERIC] == [
+        "LimitRange",
+        "CustomResourceDefinition",
+    ]

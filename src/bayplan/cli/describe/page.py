@@ -102,7 +102,7 @@ def head(document: Doc, now: Instant) -> list[tuple[str, Value]]:
         ("Annotations", mapping(_shown_annotations(meta), ": ")),
         ("Controlled By", f"{owner['kind']}/{owner['name']}" if owner else None),
         ("Finalizers", meta.get("finalizers") or None),
-        ("Deletion", f"asked for at {moment(meta['deletionTimestamp'], now)}" if "deletionTimestamp" in meta else None),
+        ("Deletion Due", meta.get("deletionTimestamp")),
     ]
 
 

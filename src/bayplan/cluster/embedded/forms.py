@@ -44,6 +44,10 @@ class Form(Protocol):
         """The same of plain values, as a patch leaves them, and what was unknown. Raises DecodeError."""
         ...
 
+    def fits(self, document: Doc) -> bool:
+        """Whether a clean document has the shape of its type, so that its fields can have owners."""
+        ...
+
 
 class TypedForm:
     """The form of a kind that every cluster has."""
@@ -62,6 +66,10 @@ class TypedForm:
     def clean(self, document: Any) -> tuple[Doc, list[str]]:
         """See Form."""
         return clean_document(self.type_name, document)
+
+    def fits(self, document: Doc) -> bool:  # noqa: ARG002 - it does, or it would not have been read
+        """See Form."""
+        return True
 
 
 typed_form = functools.cache(TypedForm)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from bayplan.cluster.kinds import EVENT, JOB, NAMESPACE, NODE, POD, REPLICATION_CONTROLLER, SECRET, SERVICE, Kind
+from bayplan.cluster.kinds import (
+    EVENT,
+    JOB,
+    NAMESPACE,
+    NODE,
+    POD,
+    REPLICATION_CONTROLLER,
+    SECRET,
+    SERVICE,
+    Kind,
+    is_built_in,
+)
 from bayplan.cluster.objects import Object
 from bayplan.model.errors import BadRequest
 from bayplan.model.field_selectors import FieldSelector, parse_field_selector
@@ -81,7 +92,7 @@ _COMMON = frozenset(("metadata.name", "metadata.namespace"))
 def _unsupported(kind: Kind, field: str) -> str:
     if kind is JOB:
         return f'field label "{field}" not supported for Job'
-    if kind in _FIELDS:
+    if kind in _FIELDS or not is_built_in(kind):
         return f"field label not supported: {field}"
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 

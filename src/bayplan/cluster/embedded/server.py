@@ -220,7 +220,8 @@ class Server:
         """Who owns which fields after a write that is not an apply."""
         before = managed_fields(old)
         sent = doc["metadata"].get("managedFields")
-        if not options.field_manager and not before and not sent:
+        form = self.types.form(kind)
+        if (not options.field_manager and not before and not sent) or not form.fits(doc):
             return []
         return update_owners(
             None if old is None else old.doc(),
@@ -230,7 +231,7 @@ class Server:
             api_version=doc["apiVersion"],
             subresource=subresource,
             now=self.timestamp(),
-            kind_type=self.types.form(kind).type_name,
+            kind_type=form.type_name,
         )
 
     def _read(self, kind: Kind, body: bytes | Doc, options: WriteOptions) -> tuple[Doc, list[str]]:

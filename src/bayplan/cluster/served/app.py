@@ -18,10 +18,10 @@ from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.refusals import options_refused
 from bayplan.cluster.embedded.requests import Answer, WriteOptions
+from bayplan.cluster.embedded.scaling import scale_of
 from bayplan.cluster.embedded.schema.document import MalformedBodyError
 from bayplan.cluster.embedded.schema.protobuf import MEDIA as PROTOBUF
 from bayplan.cluster.embedded.schema.protobuf import read_protobuf
-from bayplan.cluster.kinds import KINDS
 from bayplan.cluster.objects import Object
 from bayplan.cluster.served.computed import ACCESS_REVIEW, COMPUTED, Computed, reviewed
 from bayplan.cluster.served.discovery import AGGREGATED, Discovery
@@ -50,9 +50,8 @@ class Api:
         self._server = cluster.world.server
         self._token = token
         self._address = address
-        self._kinds = [*KINDS.values()]
-        self._routes = Routes((*self._kinds, *COMPUTED))
-        self._discovery = Discovery((*self._kinds, *COMPUTED))
+        self._kinds_known = -1
+        self._learn_kinds()
         self._computed = Computed(cluster)
         self._watching = Watching(cluster)
 
@@ -83,7 +82,17 @@ class Api:
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
             raise Unauthorized("Unauthorized")
 
+    def _learn_kinds(self) -> None:
+        """Custom kinds come and go: what is made of the kinds is made anew when they have changed."""
+        registry = self._server.store.registry
+        if self._kinds_known != registry.changes:
+            self._kinds_known = registry.changes
+            self._kinds = registry.kinds()
+            self._routes = Routes((*self._kinds, *COMPUTED))
+            self._discovery = Discovery((*self._kinds, *COMPUTED))
+
     async def _handle(self, exchange: Exchange) -> None:
+        self._learn_kinds()
         route = self._routes.find(exchange.path)
         if route is None:
             await self._about(exchange)
@@ -138,11 +147,11 @@ class Api:
             case ["apis", group, version]:
                 return self._discovery.resources(group, version)
             case ["openapi", "v3"]:
-                return index(self._kinds)
+                return index(self._kinds, self._kinds_known)
             case ["openapi", "v3", "api", version]:
-                return document("", version, self._kinds)
+                return document("", version, self._kinds, self._server.types.schema)
             case ["openapi", "v3", "apis", group, version]:
-                return document(group, version, self._kinds)
+                return document(group, version, self._kinds, self._server.types.schema)
         return None
 
     async def _compute(self, exchange: Exchange, route: Route) -> None:
@@ -183,7 +192,7 @@ class Api:
             limit=exchange.number("limit") or 0,
             after=exchange.query.get("continue", ""),
         )
-        presentation = Presentation.of(exchange, self._cluster.clock.now())
+        presentation = Presentation.of(exchange, self._cluster)
         await exchange.answer(200, presentation.page(route.kind, page), content_type=presentation.media)
 
     async def _delete_all(self, exchange: Exchange, route: Route) -> None:
@@ -196,7 +205,7 @@ class Api:
         )
         gone = [self._server.delete(item.kind, item.namespace, item.name, options) for item in page.items]
         listed = msgspec.structs.replace(page, items=tuple(gone))
-        await exchange.answer(200, Presentation.of(exchange, self._cluster.clock.now()).page(route.kind, listed))
+        await exchange.answer(200, Presentation.of(exchange, self._cluster).page(route.kind, listed))
 
     # --- single objects
 
@@ -234,7 +243,7 @@ class Api:
         await exchange.answer(200, msgspec.json.encode(told))
 
     async def _answer(self, exchange: Exchange, answer: Answer) -> None:
-        presentation = Presentation.of(exchange, self._cluster.clock.now())
+        presentation = Presentation.of(exchange, self._cluster)
         body = presentation.one(answer.object)
         await exchange.answer(answer.status, body, content_type=presentation.media, warnings=answer.warnings)
 
@@ -280,7 +289,7 @@ class Api:
 
     async def _scale(self, exchange: Exchange, route: Route) -> None:
         item = self._server.get(route.kind, route.home, route.name)
-        scale = subresources.scale_of(item)
+        scale = scale_of(item, self._server.store.registry.scale_paths(route.kind))
         if exchange.method != "GET":
             body = _plain(exchange, await exchange.body(), "autoscaling.v1.Scale")
             if exchange.method == "PATCH":

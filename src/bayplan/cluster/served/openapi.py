@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bayplan.cluster.embedded.schema.table import TABLE, Field
-from bayplan.cluster.kinds import Kind
+from bayplan.cluster.kinds import Kind, is_built_in
 
 Doc = dict[str, Any]
 
@@ -29,6 +29,7 @@ _PATCH_TYPES = (
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 )
+_METADATA = "meta.v1.ObjectMeta"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 
 
@@ -88,15 +89,21 @@ def _innermost(name: str) -> str:
     return name.removeprefix("*").removeprefix("[]").removeprefix("map ").removeprefix("[]").removeprefix("*")
 
 
-def document(group: str, version: str, kinds: Iterable[Kind]) -> Doc:
-    """The OpenAPI document of one group version."""
-    kinds = [kind for kind in kinds if (kind.group, kind.version) == (group, version) and kind.name in TABLE.kinds]
-    schemas = _schemas(TABLE.kinds[kind.name] for kind in kinds)
+def document(group: str, version: str, kinds: Iterable[Kind], own_schema: Callable[[Kind], Doc | None]) -> Doc:
+    """The OpenAPI document of one group version. `own_schema` knows the kinds that the table does not have."""
+    kinds = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
+    types = {kind: TABLE.kinds[kind.name] for kind in kinds if is_built_in(kind) and kind.name in TABLE.kinds}
+    schemas = _schemas(types.values() if types else (_METADATA,))
     paths: Doc = {}
     for kind in kinds:
         identity = {"group": kind.group, "version": kind.version, "kind": kind.name}
-        schemas[_component(TABLE.kinds[kind.name])]["x-kubernetes-group-version-kind"] = [identity]
-        paths |= _paths(kind, identity)
+        if kind in types:
+            component = _component(types[kind])
+        else:
+            component = ".".join([*reversed(kind.group.split(".")), kind.version, kind.name])
+            schemas[component] = _own(own_schema(kind) or {})
+        schemas[component]["x-kubernetes-group-version-kind"] = [identity]
+        paths |= _paths(kind, identity, component)
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": TABLE.version},
@@ -105,10 +112,16 @@ def document(group: str, version: str, kinds: Iterable[Kind]) -> Doc:
     }
 
 
-def _paths(kind: Kind, identity: Doc) -> Doc:
+def _own(schema: Doc) -> Doc:
+    """The schema of a custom kind, with what every object has."""
+    heading = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": _reference(_METADATA)}
+    return {**schema, "properties": {**schema.get("properties", {}), **heading}}
+
+
+def _paths(kind: Kind, identity: Doc, component: str) -> Doc:
     prefix = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
     collection = f"{prefix}/namespaces/{{namespace}}/{kind.plural}" if kind.namespaced else f"{prefix}/{kind.plural}"
-    body = {"application/json": {"schema": _reference(TABLE.kinds[kind.name])}}
+    body = {"application/json": {"schema": {"$ref": f"#/components/schemas/{component}"}}}
 
     def operation(action: str, content: Doc | None = None, *, write: bool = False) -> Doc:
         told: Doc = {
@@ -124,7 +137,8 @@ def _paths(kind: Kind, identity: Doc) -> Doc:
             ]
         return told
 
-    patches = {media: {"schema": {"type": "object"}} for media in _PATCH_TYPES}
+    media = _PATCH_TYPES if is_built_in(kind) else _PATCH_TYPES[:-1]  # no strategic merge without Go's struct tags
+    patches = {each: {"schema": {"type": "object"}} for each in media}
     return {
         collection: {"get": operation("list"), "post": operation("post", body, write=True)},
         f"{collection}/{{name}}": {
@@ -136,8 +150,10 @@ def _paths(kind: Kind, identity: Doc) -> Doc:
     }
 
 
-def index(kinds: Iterable[Kind]) -> Doc:
-    """/openapi/v3: where each group version's document is."""
+def index(kinds: Iterable[Kind], changes: int) -> Doc:
+    """/openapi/v3: where each group version's document is. The address changes with the kinds, for clients keep it."""
     versions = dict.fromkeys((kind.group, kind.version) for kind in kinds)
     names = [f"apis/{group}/{version}" if group else f"api/{version}" for group, version in versions]
-    return {"paths": {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={TABLE.version}"} for name in names}}
+    return {
+        "paths": {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={TABLE.version}-{changes}"} for name in names}
+    }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 
+from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import Kind
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Page
 from bayplan.cluster.served.exchange import Exchange
+from bayplan.cluster.tables.columns import Columns
 from bayplan.cluster.tables.table import Include, table
 from bayplan.model.clock import Instant
 from bayplan.model.errors import BadRequest
@@ -20,14 +23,21 @@ _JSON = "application/json"
 class Presentation:
     """One client's wish."""
 
-    def __init__(self, form: Literal["", "Table", "PartialObjectMetadata"], now: Instant, include: Include) -> None:
+    def __init__(
+        self,
+        form: Literal["", "Table", "PartialObjectMetadata"],
+        now: Instant,
+        include: Include,
+        columns: Callable[[Kind], Columns],
+    ) -> None:
         self._form = form
         self._now = now
         self._include = include
+        self._columns = columns
         self.media = f"{_JSON};as={form};v=v1;g=meta.k8s.io" if form == "Table" else _JSON
 
     @classmethod
-    def of(cls, exchange: Exchange, now: Instant) -> Presentation:
+    def of(cls, exchange: Exchange, cluster: EmbeddedCluster) -> Presentation:
         """What the Accept header asks for; the first form that is known counts."""
         form: Literal["", "Table", "PartialObjectMetadata"] = ""
         for choice in exchange.headers.get("accept", "").split(","):
@@ -41,7 +51,7 @@ class Presentation:
         include = exchange.query.get("includeObject") or Include.METADATA
         if include not in [*Include]:
             raise BadRequest(f'unrecognized includeObject value: "{include}"')
-        return cls(form, now, Include(include))
+        return cls(form, cluster.clock.now(), Include(include), cluster.world.server.types.columns)
 
     def one(self, item: Object) -> bytes:
         """A single object."""
@@ -83,7 +93,9 @@ class Presentation:
 
     def _table(self, kind: Kind, items: tuple[Object, ...], metadata: dict[str, Any]) -> bytes:
         documents = (item.doc() for item in items)
-        return msgspec.json.encode(table(kind, documents, self._now, self._include, metadata))
+        return msgspec.json.encode(
+            table(kind, documents, self._now, self._include, metadata, columns=self._columns(kind))
+        )
 
 
 def _metadata(item: Object) -> bytes:

@@ -25,11 +25,11 @@ class Watching:
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
-        self._lines: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
+        self._lines: OrderedDict[tuple[str, str, str, str], bytes] = OrderedDict()
 
     async def stream(self, exchange: Exchange, route: Route) -> None:
         """Answer a watch until it times out or the client hangs up."""
-        presentation = Presentation.of(exchange, self._cluster.clock.now())
+        presentation = Presentation.of(exchange, self._cluster)
         fields = exchange.query.get("fieldSelector", "")
         if route.name:
             fields = f"metadata.name={route.name}"
@@ -83,7 +83,7 @@ class Watching:
             return presentation.bookmark(kind, event.revision)
         if not presentation.shared:
             return presentation.event(event.type, event.object)
-        key = (event.type, event.object.uid, event.revision)
+        key = (event.type, event.object.uid, event.revision, kind.version)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = presentation.event(event.type, event.object)

@@ -18,7 +18,7 @@ from bayplan.model.selectors import SelectorError, from_label_selector
 NONE, UNSET = "<none>", "<unset>"
 
 Doc = dict[str, Any]
-Cell = str | int | bool
+Cell = str | float | bool | None
 CellOf = Callable[[Doc, Instant], Cell]
 
 

@@ -67,9 +67,13 @@ def table(
     now: Instant,
     include: Include = Include.METADATA,
     metadata: Doc | None = None,
+    columns: Columns | None = None,
 ) -> Doc:
-    """The Table of these objects. `metadata` is the list's: resourceVersion, continue, remainingItemCount."""
-    columns = columns_of(kind)
+    """The Table of these objects. `metadata` is the list's: resourceVersion, continue, remainingItemCount.
+
+    `columns` are the kind's own unless given: a custom kind's are known to its cluster alone.
+    """
+    columns = columns_of(kind) if columns is None else columns
     return {
         "kind": "Table",
         "apiVersion": _API_VERSION,

@@ -4,8 +4,7 @@ Pods whose ports come out alike share slices. A slice that changes anyway is fil
 goes into a slice that has room for all of it, else into new ones: so few slices change at a time. A Service without
 endpoints has one empty slice. Slices belong to their Service and go with it.
 
-Source of truth: k8s.io/endpointslice, reconciler.go. Not written here: the annotation with the time of the change that
-led to a write, and topology hints.
+Source of truth: k8s.io/endpointslice, reconciler.go. Topology hints are not written.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-import msgspec
 
 from bayplan.cluster.embedded.controllers.contract import (
     NOTHING,
@@ -35,12 +32,13 @@ from bayplan.cluster.embedded.store import Change, ChangeType, Key
 from bayplan.cluster.kinds import ENDPOINT_SLICE, NODE, POD, SERVICE, Kind
 from bayplan.cluster.objects import Object, sections_of
 from bayplan.model.clock import Instant
-from bayplan.model.meta import ObjectMeta
+from bayplan.model.meta import ObjectMeta, condition
 from bayplan.model.pods import Pod
 from bayplan.model.policies import Service
 
 NAME = "endpointslice-controller"
 MOST = 100
+TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _MANAGER = "endpointslice-controller.k8s.io"
@@ -138,7 +136,7 @@ class _Slice:
         self.changed = item is None
 
 
-def _kept(item: Object, spec: Doc, family: str, pods: Iterable[Object], view: View) -> list[Write]:
+def _kept(item: Object, spec: Doc, family: str, pods: list[Object], view: View) -> list[Write]:
     wanted: dict[str, tuple[list[Doc], dict[str, Doc]]] = {}
     for pod in pods:
         entry = endpoint(item, spec, pod, family, view)
@@ -147,6 +145,7 @@ def _kept(item: Object, spec: Doc, family: str, pods: Iterable[Object], view: Vi
         if entry["addresses"]:
             group[1][_identity(entry)] = entry
     slices = _present(item, family, view)
+    trigger = _trigger(item, slices, [entry for _, entries in wanted.values() for entry in entries.values()], pods)
     for ports, endpoints in wanted.values():
         slices += _filled([each for each in slices if _key(each.ports) == _key(ports)], ports, endpoints)
     for each in slices:
@@ -158,7 +157,19 @@ def _kept(item: Object, spec: Doc, family: str, pods: Iterable[Object], view: Vi
         full = [empty.pop() if empty else _Slice([], [])]
         full[0].changed |= full[0].ports != []
         full[0].ports = []
-    return _writes(item, spec, family, full, empty, view)
+    annotations = {} if trigger is None else {TRIGGER: trigger}
+    return _writes(item, spec, family, full, empty, view, annotations)
+
+
+def _trigger(item: Object, slices: list[_Slice], entries: list[Doc], pods: Iterable[Object]) -> str | None:
+    """The earliest of the changes that lead to a write: a pod became ready, or the Service itself is new."""
+    known = [entry for each in slices for entry in each.endpoints]
+    changed = {entry["targetRef"]["uid"] for entry in entries if entry not in known}
+    turned = (condition(pod.view(Pod).status.conditions, "Ready") for pod in pods if pod.uid in changed)
+    times = [ready.last_transition_time for ready in turned if ready is not None and ready.last_transition_time]
+    if not slices and item.meta.creation_timestamp:
+        times.append(item.meta.creation_timestamp)
+    return min(times, default=None)
 
 
 def _key(ports: list[Doc]) -> str:
@@ -208,7 +219,15 @@ def _named(entry: Doc) -> str:
     return _identity(entry) if "targetRef" in entry else ""
 
 
-def _writes(item: Object, spec: Doc, family: str, full: list[_Slice], empty: list[_Slice], view: View) -> list[Write]:
+def _writes(
+    item: Object,
+    spec: Doc,
+    family: str,
+    full: list[_Slice],
+    empty: list[_Slice],
+    view: View,
+    annotations: dict[str, str],
+) -> list[Write]:
     """An empty slice becomes a new one where one is needed; what is then still empty goes."""
     labels = {key: value for key, value in item.meta.labels.items() if key not in _RESERVED}
     labels |= {HEADLESS: ""} if is_headless(spec) else {}
@@ -219,20 +238,22 @@ def _writes(item: Object, spec: Doc, family: str, full: list[_Slice], empty: lis
             each.item = empty.pop(0).item
         if each.item is None:
             if item.meta.deletion_timestamp is None and not is_ending(view, item.namespace):
-                writes.append(_created(item, labels, family, each))
+                writes.append(_created(item, labels, annotations, family, each))
         elif each.changed or each.item.meta.labels != labels:
             relabelled = dict.fromkeys(each.item.meta.labels) | labels
             content = {"ports": each.ports or None, "endpoints": each.endpoints or None}
-            writes.append(Patch(each.item, {"metadata": {"labels": relabelled}, **content}))
+            told = {"labels": relabelled, "annotations": {TRIGGER: None} | annotations}
+            writes.append(Patch(each.item, {"metadata": told, **content}))
     return [*writes, *(Delete(each.item) for each in empty if each.item is not None)]
 
 
-def _created(item: Object, labels: dict[str, str], family: str, each: _Slice) -> Create:
+def _created(item: Object, labels: dict[str, str], annotations: dict[str, str], family: str, each: _Slice) -> Create:
     meta = ObjectMeta(
         generate_name=name_prefix(item.name),
         namespace=item.namespace,
         labels=labels,
-        owner_references=(msgspec.structs.replace(reference(item), block_owner_deletion=True),),
+        annotations=annotations,
+        owner_references=(reference(item),),
     )
     return Create(
         ENDPOINT_SLICE,

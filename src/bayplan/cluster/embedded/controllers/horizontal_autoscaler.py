@@ -206,7 +206,7 @@ class _Look:
         rivals = [other.name for other in self._view.objects(HORIZONTAL_POD_AUTOSCALER, self._item.namespace)
                   if self._selects(other, pods)]  # fmt: skip
         if len(rivals) > 1:
-            listed = " ".join(f"{{{name} {self._item.namespace}}}" for name in rivals)
+            listed = " ".join(f"{self._item.namespace}/{name}" for name in rivals)
             text = f"pods by selector {target.selector} are controlled by multiple HPAs: [{listed}]"
             self._say("Warning", "AmbiguousSelector", text)
             self._condition("ScalingActive", "False", "AmbiguousSelector", text)

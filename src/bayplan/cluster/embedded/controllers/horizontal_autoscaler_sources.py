@@ -12,9 +12,7 @@ from typing import Any
 Doc = dict[str, Any]
 
 _NO_CUSTOM = "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
-_NO_EXTERNAL = (
-    "unable to fetch metrics from external metrics API: no external metrics API (external.metrics.k8s.io) registered"
-)
+_NO_EXTERNAL = "unable to fetch metrics from external metrics API: the server could not find the requested resource"
 
 FAILURES: dict[str, tuple[str, Callable[[Doc], str]]] = {
     "Resource": (
@@ -54,7 +52,9 @@ def no_source(spec: Doc, namespace: str) -> str:
             return f"unable to get metric {name}: {about['kind']} on {namespace} {about['name']}/{_NO_CUSTOM}"
         case _:
             metric = spec["external"]["metric"]
-            return f"unable to get external metric {namespace}/{metric['name']}/{_selector(metric)}: {_NO_EXTERNAL}"
+            name = metric["name"]
+            why = f"{_NO_EXTERNAL} (get {name}.external.metrics.k8s.io)"
+            return f"unable to get external metric {namespace}/{name}/{_selector(metric)}: {why}"
 
 
 def _selector(metric: Doc) -> str:

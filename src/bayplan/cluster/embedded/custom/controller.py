@@ -20,7 +20,7 @@ from bayplan.cluster.embedded.controllers.contract import (
     View,
     Write,
 )
-from bayplan.cluster.embedded.custom.types import conflict_of
+from bayplan.cluster.embedded.custom.types import accepted_names
 from bayplan.cluster.embedded.deletion import CUSTOM_CLEANUP
 from bayplan.cluster.embedded.store import Change, ChangeType, Key
 from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
@@ -59,13 +59,11 @@ class CustomResourceDefinitionController:
         told = [dict(condition) for condition in status.get("conditions") or ()]
         if item.meta.deletion_timestamp is not None:
             return Outcome(_ended(item, status | {"conditions": told}, view, now))
-        conflict = conflict_of(item, view.objects(CUSTOM_RESOURCE_DEFINITION))
-        names = item.sections["spec"].plain()["names"]
+        names, conflict = accepted_names(item, view.objects(CUSTOM_RESOURCE_DEFINITION))
         if conflict is None:
             _tell(told, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
             _tell(told, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
         else:
-            names = status["acceptedNames"]
             _tell(told, "NamesAccepted", "False", *conflict, now)
             if not any(condition["type"] == "Established" for condition in told):
                 _tell(told, "Established", "False", "NotAccepted", "not all names are accepted", now)

@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 
-from bayplan.cluster.embedded.admission.fields import Doc, Errors
+from bayplan.cluster.embedded.admission.fields import Doc
 from bayplan.cluster.embedded.admission.strategy import Strategy
-from bayplan.cluster.embedded.admission.syntax import path_segment_name
 from bayplan.cluster.embedded.custom.documents import clean_custom, read_custom
-from bayplan.cluster.embedded.custom.schema import validate
+from bayplan.cluster.embedded.custom.shapes import shape_from
+from bayplan.cluster.embedded.custom.strategy import strategy_for
+from bayplan.cluster.embedded.patch.shapes import ShapedName
+from bayplan.cluster.embedded.patch.typed import faults
 from bayplan.cluster.embedded.schema.table import CUSTOM
 from bayplan.cluster.kinds import Kind, ScalePaths
 
@@ -26,8 +28,8 @@ class CustomForm:
         self.kind = kind
         self.schema = schema
         self.columns = columns
-        self.strategy = _strategy(kind, schema) if strategy is None else strategy
-        self.type_name = f"{CUSTOM}{kind.name}"
+        self.strategy = strategy_for(kind, schema) if strategy is None else strategy
+        self.type_name = ShapedName(f"{CUSTOM}{kind.name}", shape_from(schema))
 
     def read(self, body: bytes, content_type: str, validation: str) -> tuple[Doc, list[str]]:
         """See Form."""
@@ -36,6 +38,10 @@ class CustomForm:
     def clean(self, document: Any) -> tuple[Doc, list[str]]:
         """See Form."""
         return clean_custom(self.kind, self.schema, document)
+
+    def fits(self, document: Doc) -> bool:
+        """See Form. Types are judged by validation, later."""
+        return not faults(document, self.type_name.shape)
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -81,62 +87,3 @@ def _scale(version: Doc) -> ScalePaths | None:
         return None
     paths = (scale.get(name, "") for name in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath"))
     return ScalePaths(*(path.removeprefix(".") for path in paths))
-
-
-def _strategy(kind: Kind, schema: Doc) -> Strategy:
-    """The rules of a custom kind: its schema's, and that status has a door of its own where it has one."""
-    status_apart = "status" in kind.subresources
-
-    def prepare(doc: Doc) -> None:
-        if status_apart:
-            doc.pop("status", None)
-
-    def prepare_update(new: Doc, old: Doc) -> None:
-        if status_apart:
-            new.pop("status", None)
-            if "status" in old:
-                new["status"] = old["status"]
-        elif new.get("status") != old.get("status"):
-            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
-    def prepare_status(new: Doc, old: Doc) -> None:
-        status = new.get("status")
-        kept = {key: value for key, value in old.items() if key not in ("status", "metadata")}
-        metadata = {
-            **old["metadata"],
-            **{key: new["metadata"][key] for key in _STATUS_METADATA if key in new["metadata"]},
-        }
-        new.clear()
-        new |= {**kept, "metadata": metadata}
-        if status is not None:
-            new["status"] = status
-
-    def rule(doc: Doc, errors: Errors) -> None:
-        validate({key: value for key, value in doc.items() if key != "metadata"}, _without_metadata(schema), errors)
-
-    return Strategy(
-        kind=kind,
-        name_rule=path_segment_name,
-        generation=True,
-        prepare=prepare,
-        validate=rule,
-        prepare_update=prepare_update,
-        validate_update=lambda new, _old, errors: rule(new, errors),
-        prepare_status=prepare_status,
-        validate_status=lambda new, _old, errors: rule(new, errors),
-        needs_version=True,
-    )
-
-
-_STATUS_METADATA = ("resourceVersion", "managedFields", "uid", "name", "namespace")
-"""What an update of the status says of the object's identity: it is checked, not taken over."""
-
-
-def _without_metadata(schema: Doc) -> Doc:
-    """Metadata is validated as every object's is."""
-    properties = {key: value for key, value in schema.get("properties", {}).items() if key != "metadata"}
-    return {
-        **schema,
-        "properties": properties,
-        "required": [key for key in schema.get("required", ()) if key != "metadata"],
-    }

@@ -104,9 +104,11 @@ def _validate(doc: Doc, errors: Errors) -> None:
     elif spec["scope"] not in ("Cluster", "Namespaced"):
         errors.not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
     for index, version in enumerate(spec["versions"]):
-        _validate_version(version, f"spec.versions[{index}]", errors)
+        _validate_version(version, index, spec["versions"], errors)
     if sum(version["storage"] for version in spec["versions"]) != 1:
         errors.invalid("spec.versions", spec["versions"], "must have exactly one version marked as storage version")
+        if not doc["status"]["storedVersions"]:
+            errors.invalid("status.storedVersions", None, "must have at least one stored version")
     if len({version.get("name") for version in spec["versions"]}) < len(spec["versions"]):
         errors.invalid("spec.versions", spec["versions"], "must contain unique version names")
     _validate_names(spec["names"], errors)
@@ -138,18 +140,28 @@ def _validate_names(names: Doc, errors: Errors) -> None:
         errors.invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
 
 
-def _validate_version(version: Doc, path: str, errors: Errors) -> None:
+def _validate_version(version: Doc, index: int, versions: list[Doc], errors: Errors) -> None:
+    """What all versions have in common, upstream knows as one thing above them; it is told once, and by that name."""
+    path = f"spec.versions[{index}]"
     if faults := dns1035_label(version.get("name", "")):
         errors.invalid(f"{path}.name", version.get("name", ""), ",".join(faults))
     schema = version.get("schema", {}).get("openAPIV3Schema")
     if schema is None:
         errors.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
         return
-    found = Errors()
-    _validate_structure(schema, f"{path}.schema.openAPIV3Schema", _ROOT, found)
-    errors += sorted(found, key=lambda cause: f"{cause.field}: {cause.message}")
-    for index, column in enumerate(version.get("additionalPrinterColumns", ())):
-        _validate_column(column, f"{path}.additionalPrinterColumns[{index}]", errors)
+    if not (shared := _shared("schema", versions)) or index == 0:
+        found = Errors()
+        where = "spec.validation" if shared else f"{path}.schema"
+        _validate_structure(schema, f"{where}.openAPIV3Schema", _ROOT, found)
+        errors += sorted(found, key=lambda cause: f"{cause.field}: {cause.message}")
+    if not (shared := _shared("additionalPrinterColumns", versions)) or index == 0:
+        where = "spec" if shared else path
+        for at, column in enumerate(version.get("additionalPrinterColumns", ())):
+            _validate_column(column, f"{where}.additionalPrinterColumns[{at}]", errors)
+
+
+def _shared(field: str, versions: list[Doc]) -> bool:
+    return all(version.get(field) == versions[0].get(field) for version in versions)
 
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")

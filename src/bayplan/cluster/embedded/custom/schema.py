@@ -58,11 +58,13 @@ def prune(value: Any, schema: Doc, path: str = "", *, root: bool = True) -> list
 
 
 def default(value: Any, schema: Doc) -> None:
-    """Fill in the defaults, in place. A null where none may be gives way to the default, if there is one."""
+    """Fill in the defaults, in place. A null where none may be counts as missing."""
     if isinstance(value, dict):
+        for its, key in [(its, key) for inner, its, key in _below(schema, value, "") if inner is None]:
+            if not its.get("nullable"):
+                del value[key]
         for key, its in schema.get("properties", {}).items():
-            missing = key not in value or (value[key] is None and not its.get("nullable"))
-            if "default" in its and missing:
+            if "default" in its and key not in value:
                 value[key] = copy.deepcopy(its["default"])
     for inner, its, _ in _below(schema, value, ""):
         default(inner, its)
@@ -73,14 +75,15 @@ def default(value: Any, schema: Doc) -> None:
 
 def validate(value: Any, schema: Doc, errors: Errors, path: str = "") -> None:
     """Everything that the schema refuses."""
-    if not _validate_type(value, schema, errors, path):
+    fits = _validate_type(value, schema, errors, path)
+    _validate_junctors(value, schema, errors, path)
+    if not fits:
         return
     for check in _CHECKS.get(type(value), ()):
         check(value, schema, errors, path)
     if "enum" in schema and value not in schema["enum"]:
         allowed = (each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in schema["enum"])
         errors.not_supported(path, value, allowed)
-    _validate_junctors(value, schema, errors, path)
     for inner, its, where in _below(schema, value, path):
         validate(inner, its, errors, where)
     if isinstance(value, dict):
@@ -114,15 +117,18 @@ def _validate_type(value: Any, schema: Doc, errors: Errors, path: str) -> bool:
         fits = not types or found in types or (found == "integer" and "number" in types) or whole
     if not fits:
         _type_invalid(path, ",".join(types), found, errors)
+        if found == "number" and types == ("integer",):  # the check of its range speaks up, too
+            errors.invalid(_NOWHERE, "", f"Checked value must be of type integer (default format) in {path}")
     return fits and value is not None
 
 
 def _validate_string(value: str, schema: Doc, errors: Errors, path: str) -> None:
+    """Length and pattern, of which the first that is broken is told, and format."""
     if len(value) > schema.get("maxLength", len(value)):
         errors.too_long(path, schema["maxLength"])
-    if len(value) < schema.get("minLength", 0):
+    elif len(value) < schema.get("minLength", 0):
         errors.invalid(path, value, f"{path} in body should be at least {schema['minLength']} chars long")
-    if "pattern" in schema and not _pattern(schema["pattern"]).search(value):
+    elif "pattern" in schema and not _pattern(schema["pattern"]).search(value):
         errors.invalid(path, value, f"{path} in body should match '{schema['pattern']}'")
     check = _FORMATS.get(schema.get("format", ""))
     if check is not None and not _passes(check, value):
@@ -214,18 +220,26 @@ _CHECKS: dict[type, tuple[Check, ...]] = {
 
 
 def _validate_junctors(value: Any, schema: Doc, errors: Errors, path: str) -> None:
-    def passed(each: Doc) -> bool:
-        found = Errors()
-        validate(value, each, found, path)
-        return not found
+    """Combinations of schemas. What is told of them is that they fail, and why the first of them does."""
 
-    rules: tuple[tuple[str, Callable[[list[Doc]], bool], str], ...] = (
-        ("allOf", lambda all_: all(map(passed, all_)), "must validate all the schemas (allOf)"),
-        ("anyOf", lambda all_: any(map(passed, all_)), "must validate at least one schema (anyOf)"),
-        ("oneOf", lambda all_: sum(map(passed, all_)) == 1, "must validate one and only one schema (oneOf)"),
-    )
-    for name, fits, words in rules:
-        if schema.get(name) and not fits(schema[name]):
+    def found(each: Doc) -> Errors:
+        faults = Errors()
+        validate(value, each, faults, path)
+        return faults
+
+    for name, fits, words in _JUNCTORS:
+        all_ = [found(each) for each in schema.get(name) or ()]
+        good = sum(not faults for faults in all_)
+        if all_ and not fits(good, len(all_)):
             errors.invalid(_NOWHERE, "", f"{quoted(path)} {words}")
-    if schema.get("not") and passed(schema["not"]):
+            errors += next((faults for faults in all_ if faults), ()) if good == 0 or name == "allOf" else ()
+    if schema.get("not") and not found(schema["not"]):
         errors.invalid(_NOWHERE, "", f"{quoted(path)} must not validate the schema (not)")
+
+
+_JUNCTORS: tuple[tuple[str, Callable[[int, int], bool], str], ...] = (
+    ("allOf", lambda good, total: good == total, "must validate all the schemas (allOf)"),
+    ("anyOf", lambda good, _total: good > 0, "must validate at least one schema (anyOf)"),
+    ("oneOf", lambda good, _total: good == 1, "must validate one and only one schema (oneOf)"),
+)
+"""Each with the number of schemas that may fit, of how many."""

@@ -9,40 +9,56 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from bayplan.cluster.embedded.custom.columns import columns_from
 from bayplan.cluster.embedded.custom.definition import CustomForm, Definition, read_definition
 from bayplan.cluster.embedded.custom.rules import DEFINITIONS
 from bayplan.cluster.embedded.forms import Form, typed_form
 from bayplan.cluster.embedded.store import Change, ChangeType, Store
 from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, is_built_in
 from bayplan.cluster.objects import Object
+from bayplan.cluster.tables.columns import Columns
+from bayplan.cluster.tables.table import columns_of
 from bayplan.model.errors import NotFound
 
+Doc = dict[str, Any]
+Said = tuple[str, str]
+"""The reason and message of a condition."""
 _CONFLICTS = {
     "plural": "PluralConflict",
     "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
     "kind": "KindConflict",
     "listKind": "ListKindConflict",
 }
 
 
-def conflict_of(item: Object, others: Iterable[Object]) -> tuple[str, str] | None:
-    """Which name of a definition an older one of its group has already: reason and message."""
-    spec: dict[str, Any] = item.sections["spec"].plain()
+def accepted_names(item: Object, others: Iterable[Object]) -> tuple[Doc, Said | None]:
+    """The names of a definition that no earlier one of its group has, and what is said of the rest: the last counts."""
+    spec: Doc = item.sections["spec"].plain()
     taken: set[str] = set()
     for other in others:
-        theirs = other.sections["spec"].plain()
-        if theirs["group"] == spec["group"] and _age(other) < _age(item):
+        theirs: Doc = other.sections["spec"].plain()
+        if other.name != item.name and theirs["group"] == spec["group"] and _rank(other) < _rank(item):
             names = theirs["names"]
-            taken |= {names[field] for field in _CONFLICTS} | {*names.get("shortNames", ())}
+            taken |= {names[field] for field in _CONFLICTS if field != "shortNames"} | {*names.get("shortNames", ())}
+    accepted: Doc = {"plural": "", "kind": ""}
+    said = None
     for field, reason in _CONFLICTS.items():
-        if spec["names"][field] in taken:
-            return reason, f'"{spec["names"][field]}" is already in use'
-    short = [name for name in spec["names"].get("shortNames", ()) if name in taken]
-    return ("ShortNamesConflict", f'"{short[0]}" is already in use') if short else None
+        wanted = spec["names"].get(field, ())
+        used = [name for name in (wanted if field == "shortNames" else (wanted,)) if name in taken]
+        if used:
+            said = (reason, ", ".join(f'"{name}" is already in use' for name in used))
+        elif wanted:
+            accepted[field] = wanted
+    if "categories" in spec["names"]:
+        accepted["categories"] = spec["names"]["categories"]
+    return accepted, said
 
 
-def _age(item: Object) -> tuple[str, str]:
-    return (item.meta.creation_timestamp or "", item.name)
+def _rank(item: Object) -> tuple[bool, int]:
+    """Who goes first: a kind that was accepted stays so, else the first to come has its names."""
+    accepted = item.sections["status"].plain()["acceptedNames"]["kind"] != ""
+    return (not accepted, item.version)
 
 
 class CustomTypes:
@@ -63,34 +79,35 @@ class CustomTypes:
             raise NotFound("the server could not find the requested resource")
         return typed_form(kind)
 
-    def custom(self, kind: Kind) -> CustomForm | None:
-        """The form of a kind that the table does not have."""
-        return self._forms.get(kind)
+    def schema(self, kind: Kind) -> Doc | None:
+        """The schema of a kind that the table does not have."""
+        found = self._forms.get(kind)
+        return None if found is None else found.schema
+
+    def columns(self, kind: Kind) -> Columns:
+        """The columns of a kind."""
+        found = self._forms.get(kind)
+        return columns_of(kind) if found is None or is_built_in(kind) else columns_from(found.columns)
 
     def _changed(self, change: Change) -> None:
-        item = change.new
+        item, old = change.new, change.old
         if item.kind != CUSTOM_RESOURCE_DEFINITION:
             return
-        if (
-            change.old is not None
-            and change.old.sections["spec"] is item.sections["spec"]
-            and change.type is not ChangeType.DELETED
-        ):
-            return
-        self._forget(item.name)
-        if change.type is not ChangeType.DELETED:
-            self._learn(item)
-        else:  # names that were taken may be free now
+        if change.type is ChangeType.DELETED:
+            self._forget(item.name)
             for other in self._store.objects(CUSTOM_RESOURCE_DEFINITION):
                 if other.name not in self._definitions:
-                    self._learn(other)
+                    self._learn(other)  # names that were taken may be free now
+        elif old is None or old.sections["spec"] is not item.sections["spec"]:
+            self._learn(item)
 
     def _learn(self, item: Object) -> None:
-        if conflict_of(item, self._store.objects(CUSTOM_RESOURCE_DEFINITION)) is not None:
-            return
         definition = read_definition(item.doc())
-        if not definition.forms:
+        _, conflict = accepted_names(item, self._store.objects(CUSTOM_RESOURCE_DEFINITION))
+        if not definition.forms or conflict is not None:
+            self._forget(item.name)
             return
+        self._drop_forms(self._definitions.get(item.name))
         self._definitions[item.name] = definition
         self._forms |= {form.kind: form for form in definition.forms}
         self._store.registry.define(definition.kinds, definition.scale)
@@ -98,6 +115,9 @@ class CustomTypes:
     def _forget(self, name: str) -> None:
         known = self._definitions.pop(name, None)
         if known is not None:
-            for kind in known.kinds:
-                del self._forms[kind]
+            self._drop_forms(known)
             self._store.registry.undefine(known.kinds[0])
+
+    def _drop_forms(self, known: Definition | None) -> None:
+        for kind in known.kinds if known is not None else ():
+            del self._forms[kind]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from bayplan.cluster.embedded.schema.table import CUSTOM, TABLE, Field
+from bayplan.cluster.embedded.schema.table import TABLE, Field
 
 _SCALARS = {"string": "string", "bytes": "string", "Duration": "string", "bool": "boolean"}
 _SCALARS |= dict.fromkeys(("int32", "int64", "float64"), "numeric")
@@ -57,8 +57,21 @@ Shape: TypeAlias = Scalar | Anything | Map | List
 ANYTHING = Anything()
 
 
+class ShapedName(str):
+    """The name of a type that the table does not have, with its shape."""
+
+    shape: Shape
+
+    def __new__(cls, name: str, shape: Shape) -> ShapedName:
+        made = super().__new__(cls, name)
+        made.shape = shape
+        return made
+
+
 def shape_of(type_name: str) -> Shape:
-    """The shape of a type of the table, pointers seen through."""
+    """The shape of a type of the table, pointers seen through, or the one that the name brings."""
+    if isinstance(type_name, ShapedName):
+        return type_name.shape
     return _shape(type_name.lstrip("*"), "", (), "")
 
 
@@ -78,9 +91,6 @@ def _shape(name: str, listed: str, keys: tuple[str, ...], mapped: str) -> Shape:
     if name in TABLE.types:
         atomic = mapped == "atomic" or (name in TABLE.atomic and mapped != "granular")
         return Map({field.name: _of_field(field) for field in TABLE.types[name]}, None, atomic)
-    if name.startswith(CUSTOM):  # lists are owned as one piece, whatever their schema says
-        heading = {"apiVersion": Scalar("string"), "kind": Scalar("string"), "metadata": shape_of("meta.v1.ObjectMeta")}
-        return Map(heading, ANYTHING, atomic=False)
     return Scalar(_SCALARS[name]) if name in _SCALARS else ANYTHING
 
 
