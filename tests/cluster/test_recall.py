@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.cluster.embedded.admission.body import peek
+from bayplan.cluster.embedded.admission.body import read_metadata, split_pod
 from bayplan.cluster.embedded.admission.recall import Recall
 from bayplan.cluster.embedded.bootstrap import bootstrap
 from bayplan.cluster.embedded.requests import PLAIN, WriteOptions
@@ -336,7 +336,8 @@ def test_what_is_remembered_is_shared() -> None:
     assert first.sections["spec"] is second.sections["spec"]
 
 
-def test_only_plain_pods_are_peeked_at() -> None:
-    assert peek(b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{}}')[1] == b"{}"
-    assert peek(b"[" * 10**5) == (None, b"")
-    assert peek(b'{"apiVersion":"v1","kind":"Pod","metadata":5,"spec":{}}') == (None, b"")
+def test_only_plain_pods_are_split() -> None:
+    assert split_pod(b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{}}') == (b'{"name":"a"}', b"{}")
+    assert split_pod(b"[" * 10**5) == (b"", b"")
+    assert read_metadata(b"5") is None
+    assert read_metadata(b'{"name":"a","nothing":1}') is None

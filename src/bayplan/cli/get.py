@@ -136,7 +136,7 @@ def shown(session: Session, batches: Sequence[_Batch], wish: Wish, *, single: bo
         return "".join(f"{called(batch.kind, item.name)}\n" for batch in batches for item in batch.items)
     from bayplan.cli.rows import Style, listing
 
-    style = Style(wish.everywhere, wish.show_labels, prefix=len(batches) > 1)
+    style = Style(wish.output in ("wide", "csv"), wish.everywhere, wish.show_labels, prefix=len(batches) > 1)
     now = session.now()
     tables = [
         render(listing(batch.kind, batch.items, now, style), wish.output, headers=not wish.no_headers)

@@ -15,13 +15,18 @@ from bayplan.cluster.tables.columns import AGE, NAME, labels_text
 from bayplan.cluster.tables.table import columns_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bayplan.cluster.objects import Object
     from bayplan.model.clock import Instant
 
+    Around = list[tuple[str, Callable[[Object], str]]]
+
 
 class Style(msgspec.Struct, frozen=True):
-    """What stands around the columns of a kind."""
+    """Which columns of a kind are shown, and what stands around them."""
 
+    wide: bool = False
     namespace: bool = False
     labels: bool = False
     prefix: bool = False
@@ -29,33 +34,25 @@ class Style(msgspec.Struct, frozen=True):
 
 
 def listing(kind: Kind, items: Sequence[Object], now: Instant, style: Style) -> Listing:
-    """Objects of one kind, ready to be printed."""
-    shown = (NAME, AGE) if _is_custom(kind) else columns_of(kind)
-    columns = [Column(column.name, wide=column.priority > 0) for column in shown]
-    if style.namespace and kind.namespaced:
-        columns.insert(0, Column("Namespace"))
-    if kind == POD:
-        columns.append(Column("GPUs", wide=True))
+    """Objects of one kind, ready to be printed; cells that are not shown are not made."""
+    every = (NAME, AGE) if _is_custom(kind) else columns_of(kind)
+    own = [column for column in every if style.wide or not column.priority]
+    before: Around = [("Namespace", lambda item: item.namespace)] if style.namespace and kind.namespaced else []
+    after: Around = [("GPUs", gpu_text)] if style.wide and kind == POD else []
     if style.labels:
-        columns.append(Column("Labels"))
+        after = [*after, ("Labels", lambda item: labels_text(item.meta.labels))]
 
     def row(item: Object) -> Row:
-        document = item.doc()
-        cells: list[object] = [
-            called(kind, item.name)
-            if style.prefix and column.format == "name"
-            else cell_text(column.cell(document, now))
-            for column in shown
+        document, name = item.doc(), called(kind, item.name)
+        cells = [
+            name if style.prefix and column.format == "name" else cell_text(column.cell(document, now))
+            for column in own
         ]
-        if style.namespace and kind.namespaced:
-            cells.insert(0, item.namespace)
-        if kind == POD:
-            cells.append(gpu_text(item))
-        if style.labels:
-            cells.append(labels_text(item.meta.labels))
-        return Row(cells, called(kind, item.name), document)
+        around = [[cell(item) for _, cell in side] for side in (before, after)]
+        return Row([*around[0], *cells, *around[1]], name, document)
 
-    return Listing(columns, [row(item) for item in items])
+    names = [*(name for name, _ in before), *(column.name for column in own), *(name for name, _ in after)]
+    return Listing([*map(Column, names)], [row(item) for item in items])
 
 
 def _is_custom(kind: Kind) -> bool:

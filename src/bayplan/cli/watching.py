@@ -88,7 +88,7 @@ class _Stream:
                 document(clean(item.doc(), managed_fields=wish.show_managed_fields), wish.output) for item in items
             )
             return "".join(between + text for text in texts)
-        style = Style(wish.everywhere, wish.show_labels)
+        style = Style(wish.output in ("wide", "csv"), wish.everywhere, wish.show_labels)
         rows = listing(self._kind, items, self._session.now(), style)
         if wish.output in ("name", "csv"):
             return render(rows, wish.output, headers=self._headers)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.cluster.embedded import deletion
-from bayplan.cluster.embedded.admission.body import peek
+from bayplan.cluster.embedded.admission.body import read_metadata, split_pod
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.metadata import validate_metadata
 from bayplan.cluster.embedded.admission.pipeline import (
@@ -91,6 +91,10 @@ class Server:
         """Five characters for a generated name."""
         return "".join(self._chance.choices(_SUFFIX, k=5))
 
+    def is_taken(self, kind: Kind, meta: Doc) -> bool:
+        """Whether an object of that kind has the name already."""
+        return self.store.get(kind, meta.get("namespace", ""), meta["name"]) is not None
+
     def timestamp(self) -> str:
         """The present second."""
         return rfc3339(self.now())
@@ -116,7 +120,8 @@ class Server:
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         spec = b""
         if kind is POD and options == PLAIN:
-            meta, spec = peek(raw)
+            raw_meta, spec = split_pod(raw)
+            meta = read_metadata(raw_meta) if self._recall.knows(namespace, spec) else None
             stored = self._create_as_before(namespace, meta, spec) if meta is not None else None
             if stored is not None:
                 return Answer(stored, 201)

@@ -17,7 +17,6 @@ from bayplan.cluster.kinds import CONTROLLER_REVISION, POD, REPLICA_SET, Kind, K
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.errors import Expired
 from bayplan.model.meta import ObjectMeta
-from bayplan.model.pods import Pod
 
 _ADOPTABLE = frozenset((POD, REPLICA_SET, CONTROLLER_REVISION))
 
@@ -118,6 +117,17 @@ class _Shelf:
         if names is None:
             names = self.sorted_names[namespace] = sorted(self.by_namespace[namespace])
         return names
+
+
+class _Placed(msgspec.Struct, rename="camel"):
+    """Of a pod's spec only the node."""
+
+    node_name: str = ""
+
+
+def _node_name(spec: Section) -> str:
+    """Where a pod is, without decoding the rest of it: most pods are stored before anybody looks at them."""
+    return msgspec.json.decode(spec.raw, type=_Placed).node_name if b'"nodeName"' in spec.raw else ""
 
 
 class Store:
@@ -248,7 +258,7 @@ class Store:
         if new.kind in _ADOPTABLE:
             self._index_orphan(new)
         if new.kind is POD:
-            node = new.view(Pod).spec.node_name
+            node = _node_name(new.sections["spec"])
             if node:
                 self._by_node.setdefault(node, {})[new.key] = new
 
@@ -263,7 +273,7 @@ class Store:
         self._drop_owners(old)
         self._orphans.get((old.kind, old.namespace), {}).pop(old.name, None)
         if old.kind is POD:
-            on_node = self._by_node.get(old.view(Pod).spec.node_name)
+            on_node = self._by_node.get(_node_name(old.sections["spec"]))
             if on_node is not None:
                 on_node.pop(old.key, None)
 

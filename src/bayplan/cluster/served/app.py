@@ -23,6 +23,7 @@ from bayplan.cluster.embedded.schema.document import MalformedBodyError
 from bayplan.cluster.embedded.schema.protobuf import MEDIA as PROTOBUF
 from bayplan.cluster.embedded.schema.protobuf import read_protobuf
 from bayplan.cluster.objects import Object
+from bayplan.cluster.port import PatchType
 from bayplan.cluster.served.computed import ACCESS_REVIEW, COMPUTED, Computed, reviewed
 from bayplan.cluster.served.discovery import AGGREGATED, Discovery
 from bayplan.cluster.served.exchange import ClientGoneError, Exchange, Receive, Scope, Send
@@ -320,6 +321,8 @@ class Api:
 
 def _agent(exchange: Exchange) -> str:
     """Who writes when the request does not say: the program's name, as upstream takes it from the User-Agent."""
+    if exchange.headers.get("content-type", "").startswith(PatchType.APPLY.value):
+        return ""  # who applies has to say so
     agent: str = exchange.headers.get("user-agent", "")
     return agent.partition("/")[0][:128]
 

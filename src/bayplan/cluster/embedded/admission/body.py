@@ -65,19 +65,26 @@ def _count(*parts: bytes) -> int:
     return sum(part.count(_QUOTE) for part in parts) + 2 * (len(parts) + 2 * len(_PEEKED))
 
 
-def peek(body: bytes) -> tuple[Doc | None, bytes]:
-    """A plain Pod's metadata, clean, and the bytes of its spec; (None, b"") for a body that is anything else."""
+def split_pod(body: bytes) -> tuple[bytes, bytes]:
+    """The bytes of a plain Pod's metadata and spec; (b"", b"") for a body that is anything else."""
     try:
         parts = _SPLIT.decode(body)
-        spec = bytes(parts.pop("spec"))
-        raw_meta = bytes(parts.pop("metadata"))
-        meta, problems = decode("meta.v1.ObjectMeta", raw_meta)
-    except (msgspec.MsgspecError, KeyError, DecodeError, RecursionError):
-        return None, b""
+        spec, meta = bytes(parts.pop("spec")), bytes(parts.pop("metadata"))
+    except (msgspec.MsgspecError, KeyError, RecursionError):
+        return b"", b""
     given = {name: bytes(part) for name, part in parts.items()}
-    if problems or given != _PEEKED or b"\\u" in body or body.count(_QUOTE) != _count(raw_meta, spec):
-        return None, b""  # a repeated key, a status, another kind: the long way has the words for it
+    if given != _PEEKED or b"\\u" in body or body.count(_QUOTE) != _count(meta, spec):
+        return b"", b""  # a repeated key, a status, another kind: the long way has the words for it
     return meta, spec
+
+
+def read_metadata(raw: bytes) -> Doc | None:
+    """Clean metadata; None when there is anything to say of it."""
+    try:
+        meta, problems = decode("meta.v1.ObjectMeta", raw)
+    except (DecodeError, RecursionError):
+        return None
+    return None if problems else meta
 
 
 def _check_type(kind: Kind, body: bytes, media: str) -> None:

@@ -21,6 +21,7 @@ from bayplan.cluster.kinds import Kind
 from bayplan.model.errors import BadRequest, Cause, Details, Invalid
 
 _SERVERS_OWN = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
+_TRIES = 8  # for a generated name that nobody has, as upstream
 _GENERATED_PREFIX = 58  # of 63 characters: five are random
 
 
@@ -33,6 +34,10 @@ class Identity(Protocol):
 
     def suffix(self) -> str:
         """Five random characters for a generated name."""
+        ...
+
+    def is_taken(self, kind: Kind, meta: Doc) -> bool:
+        """Whether an object of that kind has the name already."""
         ...
 
     def timestamp(self) -> str:
@@ -87,7 +92,10 @@ def fill_metadata(meta: Doc, strategy: Strategy, identity: Identity) -> None:
     for dropped in _SERVERS_OWN:
         meta.pop(dropped, None)
     if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = meta["generateName"][:_GENERATED_PREFIX] + identity.suffix()
+        for _ in range(_TRIES):
+            meta["name"] = meta["generateName"][:_GENERATED_PREFIX] + identity.suffix()
+            if not identity.is_taken(strategy.kind, meta):
+                break
     meta["uid"] = identity.uid()
     meta["creationTimestamp"] = identity.timestamp()
     if strategy.generation:

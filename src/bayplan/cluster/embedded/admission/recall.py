@@ -49,6 +49,10 @@ class Recall:
         if change.new.kind in _WATCHED:
             self._known.clear()
 
+    def knows(self, namespace: str, spec: bytes) -> bool:
+        """Whether a pod with this spec was admitted before."""
+        return (namespace, spec) in self._known
+
     def find(self, namespace: str, spec: bytes, meta: Doc) -> Sections | None:
         """The stored sections of an earlier pod with this spec, if they would be this one's too."""
         found = self._known.get((namespace, spec))

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-
 CUSTOM = "custom."
 """The name of a type that a cluster defines itself begins so; the table does not have it."""
 
