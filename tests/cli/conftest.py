@@ -24,7 +24,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No kubeconfig, no settings and no state but what a test puts into this folder."""
-    for name in [name for name in os.environ if name.startswith(("BAYPLAN_", "_BAYPLAN", "KUBE"))]:
+    for name in [name for name in os.environ if name.startswith(("BAYPLAN_", "_BAYPLAN", "KUBECONFIG", "KUBERNETES_"))]:
         monkeypatch.delenv(name)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))

@@ -7,18 +7,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bayplan.cluster.lab import running
 from bayplan.cluster.lab.running import LabTaken, Note, claim, find, read_notes, release
-from bayplan.cluster.lab.toolchain import LabUnavailableError, Toolchain
+from bayplan.cluster.lab.toolchain import LabUnavailableError, Toolchain, cache_folder
 from bayplan.model.errors import NotFound
 from tests.cli.serving import Command
 
 Capture = pytest.CaptureFixture[str]
+
+_CACHE = cache_folder().parent  # before a test has a home of its own
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def real(away: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = away / "tmp"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME") or str(Path("~root").expanduser() / ".cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE))
     yield folder
     for note in read_notes():
         os.kill(note.pid, signal.SIGKILL)
@@ -91,9 +93,10 @@ def _bayplan(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "bayplan", *arguments], capture_output=True, text=True, check=False)
 
 
-def _empty_soon(folder: Path) -> bool:
-    for _ in range(200):
-        if not any(folder.iterdir()):
+def _soon(condition: Callable[[], bool]) -> bool:
+    """Killing takes a moment: the kernel buries the dead when it finds time."""
+    for _ in range(400):
+        if condition():
             return True
         time.sleep(0.05)
     return False
@@ -138,8 +141,7 @@ def test_a_lab_whose_supervisor_is_killed_is_swept_up(real: Path) -> None:
     note = find("two")
     programs = _children(note)
     os.kill(note.pid, signal.SIGKILL)
-    assert _empty_soon(real)
-    assert not any(map(_runs, programs))
+    assert _soon(lambda: not any(real.iterdir()) and not any(map(_runs, programs)))
     assert _bayplan("lab", "status").stderr.startswith("no lab runs")
 
 
@@ -148,11 +150,8 @@ def test_an_interrupt_before_it_is_ready_leaves_nothing(real: Path) -> None:
     _needs_programs()
     command = [sys.executable, "-m", "bayplan", "lab", "up", "--name", "three"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as starting:
-        for _ in range(400):
-            if any(real.glob("bayplan-three-*/etcd.log")):
-                break
-            time.sleep(0.05)
+        assert _soon(lambda: any(real.glob("bayplan-three-*/etcd.log")))
         starting.send_signal(signal.SIGINT)
         assert starting.wait(60) == 130
-    assert _empty_soon(real)
+    assert _soon(lambda: not any(real.iterdir()))
     assert read_notes() == []

@@ -188,7 +188,9 @@ def test_each_shell_has_a_completion_script(capsys: Capture, shell: str) -> None
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        pytest.param("bayplan co", ["plain,completion", "plain,config", "plain,conformance", "plain,cordon"], id="verbs"),
+        pytest.param(
+            "bayplan co", ["plain,completion", "plain,config", "plain,conformance", "plain,cordon"], id="a verb"
+        ),
         pytest.param("bayplan config v", ["plain,view"], id="a verb's verbs"),
         pytest.param("bayplan --debug config view --sh", ["plain,--show-origin"], id="flags"),
         pytest.param("bayplan completion z", ["plain,zsh"], id="choices"),

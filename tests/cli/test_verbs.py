@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 import yaml
 
 from bayplan.cluster import kinds
+from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
+from bayplan.cluster.served.following import news
 from tests.cli.serving import Command, Serving, deployment, pod, until
 
 
@@ -121,3 +124,36 @@ def test_top_shows_usage_and_gpus(command: Command) -> None:
     assert command("top", "po", "--containers", "-l", "app=web", "--no-headers").out.split()[1] == "main"
     assert command("top", "node", "n0", "--no-headers").out.startswith("n0 ")
     assert command("top", "node", "nope").code == 1
+
+
+def test_a_log_is_followed_to_the_end_of_the_container(command: Command, serving: Serving) -> None:
+    body = pod("brief")
+    body["metadata"]["annotations"] = {f"{PREFIX}pull": "10ms", f"{PREFIX}run-for": "3s", f"{PREFIX}log-every": "1s"}
+    body["spec"]["restartPolicy"] = "Never"
+    serving.do(serving.cluster.create(kinds.POD, body, "default"))
+    serving.do(_running(serving, "brief"))
+    code, out, err = command("logs", "brief", "-f", "--prefix")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert len(set(lines)) == len(lines) >= 3
+    assert {line.split()[0] for line in lines} == {"[pod/brief/main]"}
+
+
+async def _running(serving: Serving, name: str) -> None:
+    async with asyncio.timeout(30):
+        fields = f"metadata.name={name},status.phase=Running"
+        async for _ in serving.cluster.watch(kinds.POD, "default", fields=fields):
+            return
+
+
+@pytest.mark.parametrize(
+    ("text", "sent", "new"),
+    [
+        pytest.param("a\nb\n", "a\n", "b\n", id="a line more"),
+        pytest.param("a\nb\n", "a\nb\n", "", id="nothing more"),
+        pytest.param("c\nd\n", "a\nb\n", "c\nd\n", id="too much since"),
+        pytest.param("a\n", "", "a\n", id="the first"),
+    ],
+)
+def test_only_what_is_new_is_sent_on(text: str, sent: str, new: str) -> None:
+    assert news(text, sent) == new

@@ -23,8 +23,8 @@ compared.
 _KNOWN = """
 ## Known differences
 
-| story | where | reason |
-|---|---|---|
+| story | step | where | reason |
+|---|---|---|---|
 """
 _LEFT_OUT = """
 ## Not compared in any story
@@ -32,6 +32,14 @@ _LEFT_OUT = """
 | kind | fields | reason |
 |---|---|---|
 """
+_CHANCE = (
+    ("Pod, Node", "reasons, messages and order of the conditions that kubelets keep", "as above"),
+    ("Node", "the order of taints", "several workers of the real controller add them, in an order of chance"),
+    ("Event", "those of kubelets", "KWOK tells none"),
+    ("Event", "counts, and retries after the first", "how often is chance"),
+    ("Event", "the order among pods that a ReplicaSet, DaemonSet or Job makes or deletes at a time", "chance as well"),
+    ("Event", "which nodes do not fit, in `FailedScheduling`", "nodes of other stories are among them"),
+)
 
 
 def report(told: Sequence[tuple[Story, Sequence[Seen], Sequence[Seen]]]) -> str:
@@ -44,11 +52,13 @@ def report(told: Sequence[tuple[Story, Sequence[Seen], Sequence[Seen]]]) -> str:
             events = sum(len(said) for lists in seen.events.values() for said in lists)
             title = story.title if number == 1 else ""
             rows.append(f"| {title} | {number}. {step.tell} | {len(seen.objects)} | {events} | {_verdict(own)} |")
-        known += [f"| {story.title} | `{each.at}` | {each.reason} |" for each in story.differences]
+        known += [
+            f"| {story.title} | {each.step or 'any'} | `{each.at}` | {each.reason} |" for each in story.differences
+        ]
     left_out = [
         f"| {kind} | {', '.join(f'`{part}.{field}`' for field in fields)} | {reason} |"
         for kind, part, fields, reason in NOT_COMPARED
-    ]
+    ] + [f"| {kind} | {what} | {reason} |" for kind, what, reason in _CHANCE]
     return _HEAD + _lines(rows) + _KNOWN + _lines(known) + _LEFT_OUT + _lines(left_out)
 
 

@@ -14,7 +14,7 @@ from tests.stories.engines import Answer, Engine
 from tests.stories.plain import Roles, states, told
 from tests.stories.story import Doc, Step, Story, Until
 
-_LOOK_EVERY = 0.4
+_LOOK_EVERY = 0.7
 _CALM = 0.8
 _MOST_UNREST = 8.0
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from bayplan.cli.dry_run import TOLD, dry_run_option
 from bayplan.cli.targets import Target, on_cluster, tell
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from bayplan.cluster.kinds import Kind
     from bayplan.cluster.objects import Object
 
-_DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 MANAGER = "bayplan"
 
 
@@ -45,14 +45,7 @@ class _Done(msgspec.Struct, frozen=True):
 @click.option("--server-side", is_flag=True, help="Let the server merge, and refuse what others own.")
 @click.option("--force-conflicts", is_flag=True, help="With --server-side: take over what others own.")
 @click.option("--field-manager", "manager", default=MANAGER, show_default=True, help="Who owns what is written.")
-@click.option(
-    "--dry-run",
-    type=click.Choice([*_DRY]),
-    is_flag=False,
-    flag_value="client",
-    default="none",
-    help="Write nothing; show what would change. server: by the server's own rules.",
-)
+@dry_run_option("Write nothing; show what would change. server: by the server's own rules.")
 @on_cluster
 def apply(target: Target, **flags: Any) -> int:
     """Create or change objects so that they are as the files say.
@@ -96,7 +89,7 @@ async def _apply_all(session: Session, target: Target, manifests: list[Manifest]
                 tell(f"hint: {error.hint}")
             continue
         name = called(kind, done.after["metadata"]["name"])
-        click.echo(f"{name} {done.word}{_DRY[wish.dry_run]}")
+        click.echo(f"{name} {done.word}{TOLD[wish.dry_run]}")
         if wish.dry_run != "none":
             from bayplan.cli.diff import difference
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bayplan.cli.dry_run import TOLD, dry_run_option
 from bayplan.cli.names import complete_nodes
 from bayplan.cli.targets import Session, Target, on_cluster
 
@@ -14,17 +15,11 @@ if TYPE_CHECKING:
 
     from bayplan.cluster.objects import Object
 
-_DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
-
-dry_run_option = click.option(
-    "--dry-run", type=click.Choice([*_DRY]), is_flag=False, flag_value="client", default="none", help="Change nothing."
-)
-
 
 def node_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Nodes by name or by label, and a dry run."""
     for option in (
-        dry_run_option,
+        dry_run_option("Change nothing."),
         click.option("-l", "--selector", "labels", default="", metavar="LABELS", help="All nodes with these labels."),
         click.argument("names", nargs=-1, metavar="NODE ...", shell_complete=complete_nodes),
     ):
@@ -67,9 +62,9 @@ async def set_cordoned(session: Session, node: Object, *, shut: bool, dry_run: s
     """Make a node so, unless it is already, and say it."""
     word = "cordoned" if shut else "uncordoned"
     if bool((node.doc().get("spec") or {}).get("unschedulable")) == shut:
-        click.echo(f"node/{node.name} already {word}{_DRY[dry_run]}")
+        click.echo(f"node/{node.name} already {word}{TOLD[dry_run]}")
         return
     if dry_run != "client":
         patch = {"spec": {"unschedulable": shut or None}}
         await session.cluster.patch(node.kind, patch, node.name, dry_run=dry_run == "server")
-    click.echo(f"node/{node.name} {word}{_DRY[dry_run]}")
+    click.echo(f"node/{node.name} {word}{TOLD[dry_run]}")

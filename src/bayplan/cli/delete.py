@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from bayplan.cli.dry_run import TOLD, dry_run_option
 from bayplan.cli.names import complete_resources
 from bayplan.cli.targets import Target, on_cluster, tell
 from bayplan.cli.waiting import span_seconds
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from bayplan.model.errors import ApiError
 
 _CASCADES: dict[str, Propagation] = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
-_DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,9 +66,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Return when they are gone.")
 @click.option("--timeout", callback=span_seconds, metavar="SPAN", help="How long to wait: 30s.")
 @click.option("--ignore-not-found", is_flag=True, help="A name that is not there is no error.")
-@click.option(
-    "--dry-run", type=click.Choice([*_DRY]), is_flag=False, flag_value="client", default="none", help="Delete nothing."
-)
+@dry_run_option("Delete nothing.")
 @on_cluster
 def delete(target: Target, **flags: Any) -> int:
     """Delete objects by name, label or file.
@@ -110,7 +108,7 @@ async def _delete(session: Session, target: Target, wish: Wish) -> int:
 def _told(item: Object, wish: Wish) -> str:
     word = "force deleted" if wish.grace == 0 else "deleted"
     where = f" from {item.namespace} namespace" if item.namespace else ""
-    return f"{word}{where}{_DRY[wish.dry_run]}"
+    return f"{word}{where}{TOLD[wish.dry_run]}"
 
 
 async def _begin(session: Session, item: Object, wish: Wish) -> ApiError | None:

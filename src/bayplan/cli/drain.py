@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from bayplan.cli.cordon import node_options
+from bayplan.cli.dry_run import TOLD
 from bayplan.cli.targets import Target, on_cluster, tell
 from bayplan.cli.waiting import span_seconds
 
@@ -95,7 +96,7 @@ async def _drain(session: Session, node: Object, wish: Wish) -> int:
     else:
         async with patience(wish.timeout, f'node "{node.name}" is not empty'):
             await asyncio.gather(*(_remove(session, pod, wish) for pod in going))
-    click.echo(f"node/{node.name} drained{' (dry run)' * (wish.dry_run != 'none')}")
+    click.echo(f"node/{node.name} drained{TOLD[wish.dry_run]}")
     return 0
 
 
@@ -104,7 +105,7 @@ async def _pretend(session: Session, going: list[Object], wish: Wish) -> None:
     from bayplan.model.errors import TooManyRequests
 
     for pod in going:
-        click.echo(f"evicting pod {pod.namespace}/{pod.name} ({'server ' * (wish.dry_run == 'server')}dry run)")
+        click.echo(f"evicting pod {pod.namespace}/{pod.name}{TOLD[wish.dry_run]}")
         if wish.dry_run == "server":
             try:
                 await session.cluster.evict(pod.name, pod.namespace, uid=pod.uid, dry_run=True)

@@ -26,6 +26,10 @@ _MOST_REAL_SECONDS = 5
 class Face(Protocol):
     """One way to a cluster, with what the port does not offer: time, and a history that can be forgotten."""
 
+    real: bool
+    """Whether a real API server answers: what it does otherwise than ours is pinned in the tests and listed in
+    docs/embedded-differences.md."""
+
     @property
     def cluster(self) -> Cluster:
         """The cluster as its users have it."""
@@ -50,6 +54,8 @@ class Face(Protocol):
 
 class EmbeddedFace:
     """The engine in this process, in virtual time, with no controller: nothing moves but what the test moves."""
+
+    real = False
 
     def __init__(self) -> None:
         self._engine = EmbeddedCluster([])
@@ -93,6 +99,8 @@ class ServedFace(EmbeddedFace):
 
 class RealFace:
     """A real kube-apiserver without controllers, reached by the live engine."""
+
+    real = True
 
     def __init__(self, lab: Lab, client: LiveCluster) -> None:
         self._lab = lab

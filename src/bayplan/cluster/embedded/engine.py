@@ -25,13 +25,15 @@ from bayplan.cluster.kinds import POD, Kind
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Body, Operations, Page, PatchType, Propagation, WatchEvent
 from bayplan.model.clock import SECOND, Clock, Instant, VirtualClock, seconds
-from bayplan.model.errors import BadRequest, Expired
+from bayplan.model.errors import BadRequest, Expired, ServerError
 
 _BATCH = 500
 """Changes that a watch reads at a time."""
 _PAGED_LISTS = 64
 """Lists whose later pages are kept at a time; the oldest is given up."""
 _BOOKMARK_EVERY = 60 * SECOND
+_MOST_DIGITS = 19
+"""Of a revision: it has 64 bits."""
 _STEP = 200
 """Reconciles between two looks at the event loop, so that clients are served while the world is busy."""
 
@@ -353,8 +355,11 @@ def _is_number(text: str) -> bool:
 
 
 def _revision(text: str) -> int:
-    if not _is_number(text):
-        raise BadRequest(f'resourceVersion: Invalid value: "{text}": a number that this server gave out')
+    """A revision that a client names. Raises ServerError, as upstream does, for what is none."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        fault = "invalid syntax" if not (text.isascii() and text.isdigit()) else "value out of range"
+        why = f'strconv.ParseUint: parsing "{text}": {fault}'
+        raise ServerError(f'resourceVersion: Invalid value: "{text}": {why}')
     return int(text)
 
 

@@ -27,6 +27,7 @@ from bayplan.cluster.port import PatchType
 from bayplan.cluster.served.computed import ACCESS_REVIEW, COMPUTED, Computed, reviewed
 from bayplan.cluster.served.discovery import AGGREGATED, Discovery
 from bayplan.cluster.served.exchange import ClientGoneError, Exchange, Receive, Scope, Send
+from bayplan.cluster.served.following import follow
 from bayplan.cluster.served.openapi import document, index
 from bayplan.cluster.served.presentation import Presentation
 from bayplan.cluster.served.routes import Route, Routes
@@ -266,6 +267,9 @@ class Api:
         await handler(exchange, route)
 
     async def _log(self, exchange: Exchange, route: Route) -> None:
+        if exchange.flag("follow") and not exchange.flag("previous"):
+            await follow(exchange, self._cluster, route)
+            return
         text = await self._cluster.logs(
             route.name,
             route.home,
