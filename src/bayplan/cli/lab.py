@@ -125,12 +125,15 @@ def kubeconfig(name: str, as_path: bool) -> None:
 
 @lab.command()
 @_version
-def doctor(release: str | None) -> int:
+@click.option("--build", is_flag=True, help="Build what is missing, now.")
+def doctor(release: str | None, build: bool) -> int:
     """Say which of a lab's programs are there, from where, and what would be built."""
     from bayplan.cli.printers import columns
     from bayplan.cluster.lab.toolchain import DEFAULT_VERSION, Toolchain
 
     toolchain = Toolchain(release or DEFAULT_VERSION)
+    if build:
+        toolchain.programs(lambda line: click.echo(line, err=True))
     found = toolchain.find()
     rows = [[each.name, each.source, str(each.path or "")] for each in found]
     click.echo(columns([["PROGRAM", "FROM", "PATH"], *rows]), nl=False)

@@ -145,7 +145,9 @@ def _kept(item: Object, spec: Doc, family: str, pods: list[Object], view: View) 
         if entry["addresses"]:
             group[1][_identity(entry)] = entry
     slices = _present(item, family, view)
-    trigger = _trigger(item, slices, [entry for _, entries in wanted.values() for entry in entries.values()], pods)
+    trigger = _trigger(
+        item, slices, {key: entry for _, entries in wanted.values() for key, entry in entries.items()}, pods
+    )
     for ports, endpoints in wanted.values():
         slices += _filled([each for each in slices if _key(each.ports) == _key(ports)], ports, endpoints)
     for each in slices:
@@ -161,10 +163,10 @@ def _kept(item: Object, spec: Doc, family: str, pods: list[Object], view: View) 
     return _writes(item, spec, family, full, empty, view, annotations)
 
 
-def _trigger(item: Object, slices: list[_Slice], entries: list[Doc], pods: Iterable[Object]) -> str | None:
+def _trigger(item: Object, slices: list[_Slice], entries: dict[str, Doc], pods: Iterable[Object]) -> str | None:
     """The earliest of the changes that lead to a write: a pod became ready, or the Service itself is new."""
-    known = [entry for each in slices for entry in each.endpoints]
-    changed = {entry["targetRef"]["uid"] for entry in entries if entry not in known}
+    known = {_named(entry): entry for each in slices for entry in each.endpoints}
+    changed = {entry["targetRef"]["uid"] for key, entry in entries.items() if known.get(key) != entry}
     turned = (condition(pod.view(Pod).status.conditions, "Ready") for pod in pods if pod.uid in changed)
     times = [ready.last_transition_time for ready in turned if ready is not None and ready.last_transition_time]
     if not slices and item.meta.creation_timestamp:
