@@ -31,6 +31,7 @@ def pod(world: Stage, name: str, number: int = 1, *, ready: bool = True, **spec:
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": rfc3339(world.now)}
     status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "conditions": [condition]}
     world.set_status(made, status)
+    world.wait(0.1)
     return world.server.get(POD, "default", name)
 
 
@@ -94,7 +95,7 @@ def test_conditions(world: Stage, ready: bool, deleted: bool, published: bool, e
     pod(world, "a", ready=ready)
     if deleted:
         world.server.delete(POD, "default", "a")
-        world.settle()
+        world.wait(0.1)
     conditions = endpoints(world)[0]["conditions"]
     assert (conditions["ready"], conditions["serving"], conditions["terminating"]) == expected
 
@@ -106,6 +107,7 @@ def test_pods_come_and_go(world: Stage) -> None:
     assert [entry["targetRef"]["name"] for entry in endpoints(world)] == ["a", "b", "c"]
     world.patch(POD, "b", {"metadata": {"labels": {"app": "other"}}})
     world.set_status(world.server.get(POD, "default", "c"), {"phase": "Failed"})
+    world.wait(0.1)
     assert [entry["targetRef"]["name"] for entry in endpoints(world)] == ["a"]
     world.server.delete(SERVICE, "default", "web")
     world.settle()

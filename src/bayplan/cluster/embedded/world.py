@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 
 from bayplan.cluster.embedded.bootstrap import bootstrap
-from bayplan.cluster.embedded.controllers.contract import ANY_CUSTOM, Concern, Controller, View
+from bayplan.cluster.embedded.controllers.contract import ANY_CUSTOM, Concern, Controller, Gathered, View
 from bayplan.cluster.embedded.server import Server
 from bayplan.cluster.embedded.store import Change, Key, Store
 from bayplan.cluster.embedded.writes import Writer
@@ -58,7 +58,10 @@ class World:
             watchers = self._watchers[change.new.kind] = found
         for number, concern in watchers:
             for key in concern(change, view):
-                self._marked[(number, key)] = None
+                if type(concern) is Gathered:
+                    self._wake_by((number, key), Instant(self.now + concern.span))
+                else:
+                    self._marked[(number, key)] = None
 
     @property
     def busy(self) -> bool:
@@ -122,6 +125,11 @@ class World:
         self._failures.pop(item, None)
         if outcome.again is not None:
             self._wake(item, outcome.again)
+
+    def _wake_by(self, item: Item, at: Instant) -> None:
+        due = self._timer_of.get(item)
+        if due is None or due > at:
+            self._wake(item, at)
 
     def _wake(self, item: Item, at: Instant) -> None:
         if self._timer_of.get(item) == at:

@@ -135,6 +135,17 @@ Concern = Callable[[Change, View], Iterable[Key]]
 """Which of a controller's objects a change of some other object concerns."""
 
 
+class Gathered:
+    """A concern that can wait: all changes within `span` of the first lead to one look."""
+
+    def __init__(self, concern: Concern, span: int) -> None:
+        self._concern = concern
+        self.span = span
+
+    def __call__(self, change: Change, view: View) -> Iterable[Key]:
+        return self._concern(change, view)
+
+
 class Controller(Protocol):
     """One controller."""
 

@@ -5,6 +5,7 @@ Source of truth: k8s.io/endpointslice, utils.go.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from typing import Any
 
@@ -47,9 +48,16 @@ def endpoint(service: Object, spec: Doc, item: Object, family: str, view: View) 
 
 
 def _addresses(item: Object, family: str) -> list[str]:
+    section, first = item.sections["status"], item.view(Pod).status.pod_ip
+    several = section.raw.count(b'"ip":"') != 1  # the usual pod has one address, and need not be read for it
+    texts = [entry["ip"] for entry in section.plain().get("podIPs", ())] if several else [first]
     version = 6 if family == "IPv6" else 4
-    texts = [entry["ip"] for entry in item.sections["status"].plain().get("podIPs", ())]
-    return [str(address) for text in texts if (address := ipaddress.ip_address(text)).version == version]
+    return [str(address) for text in texts if (address := _address(text)).version == version]
+
+
+@functools.lru_cache(maxsize=65536)
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.ip_address(text)
 
 
 def endpoint_ports(spec: Doc, pod: Pod) -> list[Doc]:
