@@ -7,7 +7,6 @@ I/O here: time comes from `now`, chance from a seeded generator, so the same cal
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Callable
 
 import msgspec
@@ -84,12 +83,15 @@ class Server:
     # --- identity of new objects (see admission.pipeline.Identity)
 
     def uid(self) -> str:
-        """A new UID, from the seeded generator."""
-        return str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
+        """A new random UID (RFC 9562, version 4), from the seeded generator."""
+        digits = f"{self._chance.getrandbits(128):032x}"
+        variant = "89ab"[int(digits[16], 16) & 3]
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
     def suffix(self) -> str:
         """Five characters for a generated name."""
-        return "".join(self._chance.choices(_SUFFIX, k=5))
+        draw = self._chance.random
+        return "".join([_SUFFIX[int(draw() * len(_SUFFIX))] for _ in range(5)])
 
     def is_taken(self, kind: Kind, meta: Doc) -> bool:
         """Whether an object of that kind has the name already."""

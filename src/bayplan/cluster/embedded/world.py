@@ -58,7 +58,7 @@ class World:
             watchers = self._watchers[change.new.kind] = found
         for number, concern in watchers:
             for key in concern(change, view):
-                if type(concern) is Gathered:
+                if type(concern) is Gathered and concern.waits(key, view):
                     self._wake_by((number, key), Instant(self.now + concern.span))
                 else:
                     self._marked[(number, key)] = None

@@ -136,11 +136,17 @@ Concern = Callable[[Change, View], Iterable[Key]]
 
 
 class Gathered:
-    """A concern that can wait: all changes within `span` of the first lead to one look."""
+    """A concern that can wait: all changes within `span` of the first lead to one look.
 
-    def __init__(self, concern: Concern, span: int) -> None:
+    `waits` says which objects can; by default all of them.
+    """
+
+    def __init__(
+        self, concern: Concern, span: int, waits: Callable[[Key, View], bool] = lambda _key, _view: True
+    ) -> None:
         self._concern = concern
         self.span = span
+        self.waits = waits
 
     def __call__(self, change: Change, view: View) -> Iterable[Key]:
         return self._concern(change, view)

@@ -15,6 +15,7 @@ from bayplan.cluster.embedded.controllers.conditions import status_body, with_co
 from bayplan.cluster.embedded.controllers.contract import (
     NOTHING,
     Concern,
+    Gathered,
     Outcome,
     SetStatus,
     View,
@@ -35,20 +36,32 @@ from bayplan.cluster.embedded.controllers.stamping import create_pod, delete_pod
 from bayplan.cluster.embedded.store import Key
 from bayplan.cluster.kinds import POD, REPLICA_SET, Kind
 from bayplan.cluster.objects import Object
-from bayplan.model.clock import Instant, rfc3339
+from bayplan.model.clock import MILLISECOND, Instant, rfc3339
 from bayplan.model.meta import Condition
 from bayplan.model.pods import Pod
 from bayplan.model.workloads import ReplicaSet, ReplicaSetStatus
 
 BURST = 500
+_LARGE = 100
+_PACE = 50 * MILLISECOND
+"""A look at a large set costs as much as it has pods, so the changes of its pods are gathered. Upstream comes to the
+same: its controller writes at most 20 times a second."""
 REPLICA_FAILURE = "ReplicaFailure"
+
+
+def _is_large(key: Key, view: View) -> bool:
+    item = view.get(REPLICA_SET, *key)
+    return item is not None and item.view(ReplicaSet).spec.replicas > _LARGE
 
 
 class ReplicaSetController:
     """Keeps the number of pods."""
 
     name = "replicaset-controller"
-    watches: Mapping[Kind, Concern] = {REPLICA_SET: itself, POD: owner_of(REPLICA_SET)}
+    watches: Mapping[Kind, Concern] = {
+        REPLICA_SET: itself,
+        POD: Gathered(owner_of(REPLICA_SET), _PACE, _is_large),
+    }
 
     def reconcile(self, key: Key, view: View, now: Instant) -> Outcome:
         item = view.get(REPLICA_SET, *key)
