@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks [NAME...] [-o json] [--scale 0.1] [--repeats 3]`."""
+"""The command: `python -m benchmarks [NAME...] [-o json] [--scale 0.1] [--repeats 3] [--cold]`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,37 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from benchmarks import creation, decoding, fanout, memory, startup, virtual
+from benchmarks import (
+    cli_get,
+    creation,
+    decoding,
+    fanout,
+    lab,
+    memory,
+    reflector,
+    served,
+    served_watch,
+    startup,
+    virtual,
+)
 from benchmarks.measure import Effort
 from benchmarks.report import Table, plain, render
 
 BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
-    module.NAME: module.run for module in (creation, memory, fanout, virtual, decoding, startup)
+    module.NAME: module.run
+    for module in (
+        creation,
+        memory,
+        fanout,
+        virtual,
+        decoding,
+        startup,
+        served,
+        served_watch,
+        reflector,
+        cli_get,
+        lab,
+    )
 }
 LEGEND = """\
 growth  the cost of one operation at the largest size, in units of that at the smallest (1 is flat)
@@ -44,10 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", choices=["json"], help="one JSON document instead of tables")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full sizes (default 1)")
     parser.add_argument("--repeats", type=int, default=3, help="the best of so many (default 3)")
+    parser.add_argument("--cold", action="store_true", help="build the lab's programs with empty caches, too")
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.names if name not in BENCHMARKS]:
         parser.error(f"no benchmark {unknown[0]!r}: there are {', '.join(BENCHMARKS)}")
-    effort = Effort(given.scale, max(1, given.repeats))
+    effort = Effort(given.scale, max(1, given.repeats), given.cold)
     head = header(effort)
     if given.output is None:
         print("  ".join(f"{name} {value}" for name, value in head.items()), LEGEND, sep="\n", flush=True)

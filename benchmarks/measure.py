@@ -26,10 +26,11 @@ _PATIENCE = 20
 
 
 class Effort(msgspec.Struct, frozen=True):
-    """How much to measure: a share of the full sizes, and how often."""
+    """How much to measure: a share of the full sizes, how often, and whether what takes many minutes too."""
 
     scale: float = 1.0
     repeats: int = 3
+    cold: bool = False
 
     def sizes(self, *full: int) -> tuple[int, ...]:
         """The sizes to measure."""

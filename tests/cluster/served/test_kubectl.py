@@ -107,3 +107,13 @@ async def test_the_rest_of_what_a_person_types(kubectl: Kubectl) -> None:
     await kubectl("create", "job", "once", "--image=x", "-n", "team")
     assert "deleted" in await kubectl("delete", "namespace", "team", "--timeout=60s")
     assert "not found" in await kubectl("get", "namespace", "team", fails=True)
+
+
+async def test_a_list_of_objects_is_applied_and_its_faults_are_found(kubectl: Kubectl) -> None:
+    items = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}} for name in "ab"]
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    assert await kubectl("apply", "-f", "-", given=listed) == "configmap/a created\nconfigmap/b created\n"
+    broken = listed.replace('"data"', '"dota"')
+    assert 'unknown field "dota"' in await kubectl("apply", "-f", "-", given=broken, fails=True)
+    unknown = '{"apiVersion": "example.com/v1", "kind": "Ship", "metadata": {"name": "a"}}'
+    assert 'no matches for kind "Ship"' in await kubectl("apply", "-f", "-", given=unknown, fails=True)

@@ -22,6 +22,7 @@ from bayplan.cluster.embedded.scaling import scale_of
 from bayplan.cluster.embedded.schema.document import MalformedBodyError
 from bayplan.cluster.embedded.schema.protobuf import MEDIA as PROTOBUF
 from bayplan.cluster.embedded.schema.protobuf import read_protobuf
+from bayplan.cluster.embedded.schema.table import TABLE
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import PatchType
 from bayplan.cluster.served.computed import ACCESS_REVIEW, COMPUTED, Computed, reviewed
@@ -29,6 +30,7 @@ from bayplan.cluster.served.discovery import AGGREGATED, Discovery
 from bayplan.cluster.served.exchange import ClientGoneError, Exchange, Receive, Scope, Send
 from bayplan.cluster.served.following import follow
 from bayplan.cluster.served.openapi import document, index
+from bayplan.cluster.served.openapi_v2 import MEDIA, encoded
 from bayplan.cluster.served.presentation import Presentation
 from bayplan.cluster.served.routes import Route, Routes
 from bayplan.cluster.served.watching import Watching
@@ -115,6 +117,9 @@ class Api:
         if exchange.path in ("/healthz", "/livez", "/readyz"):
             await exchange.answer(200, b"ok", content_type="text/plain; charset=utf-8")
             return
+        if exchange.path == "/openapi/v2":
+            await exchange.answer(200, encoded(self._schemas(), TABLE.version), content_type=MEDIA)
+            return
         aggregated = "as=APIGroupDiscoveryList" in exchange.headers.get("accept", "") and exchange.path in (
             "/api",
             "/apis",
@@ -125,6 +130,11 @@ class Api:
         await exchange.answer(
             200, msgspec.json.encode(found), content_type=AGGREGATED if aggregated else "application/json"
         )
+
+    def _schemas(self) -> Doc:
+        versions = dict.fromkeys((kind.group, kind.version) for kind in self._kinds)
+        documents = [document(*each, self._kinds, self._server.types.schema) for each in versions]
+        return {name: schema for each in documents for name, schema in each["components"]["schemas"].items()}
 
     def _described(self, exchange: Exchange) -> Doc | None:
         parts = exchange.path.strip("/").split("/")
