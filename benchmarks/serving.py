@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -98,10 +98,8 @@ async def revision(client: Client) -> str:
 
 async def _begin(kubeconfig: str) -> str:
     async with connected(kubeconfig) as client:
-        try:  # the server makes it itself, a moment after it says that it is ready
+        with suppress(AlreadyExists):  # the server makes it itself, a moment after it says that it is ready
             await client.call("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"default"}}', media=JSON)
-        except AlreadyExists:
-            pass
         return await revision(client)
 
 

@@ -181,7 +181,7 @@ async def _live(service: Service, scenario: Scenario, wish: _Wish) -> None:
         live = service.start("cluster", stage.go_live(clock, Instant(clock.now() + lasts)))
         async with serve(stage.cluster, port=wish.port, kubeconfig_out=wish.kubeconfig_out) as served:
             click.echo(f"serving {served.url}; kubeconfig {served.kubeconfig}", err=True)
-            title = f"×{wish.speed:g}  kubectl --kubeconfig {served.kubeconfig}  Ctrl-C ends"
+            title = f"×{wish.speed:g}  {served.url}  Ctrl-C ends"
             await show(stage, service, live, title=title, talk=wish.output is not None)
     _finish(stage, wish)
 

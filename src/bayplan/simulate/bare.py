@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.service.yaml_lines import FileError, read_yaml
+from bayplan.simulate.manifests import KUBELET_VERSION
 from bayplan.simulate.scenario import Scenario
 
 Doc = dict[str, Any]
@@ -18,7 +19,10 @@ _USUAL_SHAPE: Doc = {
     "metadata": {
         "labels": {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "nvidia.com/gpu.product": "A100"}
     },
-    "status": {"capacity": {"cpu": "96", "memory": "768Gi", "pods": "110", "nvidia.com/gpu": "8"}},
+    "status": {
+        "capacity": {"cpu": "96", "memory": "768Gi", "pods": "110", "nvidia.com/gpu": "8"},
+        "nodeInfo": {"kubeletVersion": KUBELET_VERSION, "operatingSystem": "linux", "architecture": "amd64"},
+    },
 }
 
 
