@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from bayplan.cluster.live.client import Client
@@ -32,7 +32,7 @@ class _Watchers:
         self._count = count
         self._left = 0
 
-    async def see(self, since: str, events: int, write: Callable[[], asyncio.Future[object]] | None = None) -> float:
+    async def see(self, since: str, events: int, write: Callable[[], Awaitable[object]] | None = None) -> float:
         """Seconds until all have seen so many events. With `write`, of those that it makes after one to begin with."""
         self._left = self._count * (events if write is None else 1)
         seen = asyncio.Event()
@@ -86,7 +86,7 @@ def live(kubeconfig: str, watchers: int, events: int) -> float:
             await patch(client, [0])  # the one to begin with
             numbers = [*range(events)]
 
-            def write() -> asyncio.Future[object]:
+            def write() -> Awaitable[object]:
                 return asyncio.gather(*(patch(client, numbers) for _ in range(_AT_ONCE)))
 
             return watchers * events / await _Watchers(client, watchers).see(since, events, write)

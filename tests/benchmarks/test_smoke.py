@@ -6,12 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from typing import Never
 
 import pytest
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.report import OURS, Line, Sort, Table, growth, ratio, reached, render
 
-from benchmarks import manifests, measure
+from bayplan.cluster.lab.toolchain import LabUnavailableError
+from benchmarks import manifests, measure, serving
 
 _TINY = ["--scale", "0.002", "--repeats", "1"]
 
@@ -38,6 +40,22 @@ def test_prints_its_table(name: str, capsys: pytest.CaptureFixture[str]) -> None
     table = printed.partition(f"\n{name}: ")[2].splitlines()
     assert table[1].split()[:2] == ["measure", "program"]
     assert any(OURS in line for line in table[2:])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize("name", ["served", "served_watch"])
+def test_without_a_lab_a_note_says_so(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def real() -> Never:
+        raise LabUnavailableError("no Go")
+
+    monkeypatch.setattr(serving, "real", real)
+    assert main([name, *_TINY]) == 0
+    printed = capsys.readouterr().out
+    assert "kube-apiserver" not in printed
+    assert "  no lab here, so no figures of the real API server: no Go\n" in printed
 
 
 @pytest.mark.usefixtures("in_this_process")

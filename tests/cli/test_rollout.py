@@ -132,6 +132,7 @@ def test_revisions_are_told_in_order_and_without_the_hash() -> None:
             chosen(list_, number)
 
 
+@pytest.mark.slow
 def test_a_rollout_is_followed_undone_restarted_paused_and_resumed(command: Command, serving: Serving) -> None:
     name = "deploy/rolled"
     serving.do(serving.cluster.create(kinds.DEPLOYMENT, deployment("rolled", 2), "default"))

@@ -125,6 +125,7 @@ def test_a_broken_scenario_is_refused_with_its_line(capsys: Capture, tmp_path: P
     )
 
 
+@pytest.mark.slow
 def test_virtual_time_ends_with_the_same_bytes_whatever_the_hash_seed() -> None:
     runs = [_ran("--virtual", "90m", "--seed", "7", "-o", "json", PYTHONHASHSEED=seed) for seed in ("1", "2")]
     assert [run.returncode for run in runs] == [0, 0]
@@ -139,6 +140,7 @@ def test_virtual_time_ends_with_the_same_bytes_whatever_the_hash_seed() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_day() -> None:
     runs = [_ran("--virtual", "30m", "--seed", seed, "-o", "json").stdout for seed in ("1", "2")]
     assert runs[0] != runs[1]
@@ -156,6 +158,7 @@ def test_virtual_time_without_output_ends_with_the_summary(small: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_elsewhere_than_on_a_terminal_there_are_plain_lines_and_a_summary(small: str) -> None:
     ran = _ran("--scenario", small, "--for", "1s")
     lines = ran.stdout.decode().splitlines()
@@ -166,12 +169,14 @@ def test_elsewhere_than_on_a_terminal_there_are_plain_lines_and_a_summary(small:
     assert "\x1b" not in ran.stdout.decode()
 
 
+@pytest.mark.slow
 def test_with_output_the_lines_go_to_standard_error(small: str) -> None:
     ran = _ran("--scenario", small, "--for", "500ms", "-o", "json")
     assert json.loads(ran.stdout)["kind"] == "List"
     assert b"nodes 2/2" in ran.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_cleanly_with_the_summary(small: str) -> None:
     with subprocess.Popen(
         _command("--scenario", small), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()
@@ -186,6 +191,7 @@ def test_ctrl_c_ends_it_cleanly_with_the_summary(small: str) -> None:
     assert b"of cluster time at 60 times its speed" in rest
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_virtual_time_leaves_a_valid_partial_result() -> None:
     with subprocess.Popen(
         _command("--virtual", "10000h", "-o", "json"),
@@ -201,6 +207,7 @@ def test_ctrl_c_in_virtual_time_leaves_a_valid_partial_result() -> None:
     assert json.loads(out)["kind"] == "List"
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_is_refreshed_in_place_and_leaves_the_terminal_as_it_was(small: str) -> None:
     code, got = _on_a_terminal("--scenario", small, "--for", "1s")
     assert code == 0
@@ -210,6 +217,7 @@ def test_on_a_terminal_it_is_refreshed_in_place_and_leaves_the_terminal_as_it_wa
     assert "running 3  pending 0" in after
 
 
+@pytest.mark.slow
 def test_no_colour_where_it_is_not_wanted(small: str) -> None:
     _, coloured = _on_a_terminal("--scenario", small, "--for", "300ms")
     _, plain = _on_a_terminal("--scenario", small, "--for", "300ms", NO_COLOR="1")
@@ -218,6 +226,7 @@ def test_no_colour_where_it_is_not_wanted(small: str) -> None:
     assert not colour.search(plain)
 
 
+@pytest.mark.slow
 def test_a_bare_cluster_has_the_nodes_that_were_asked_for(tmp_path: Path) -> None:
     shape = tmp_path / "shape.yaml"
     shape.write_text("kind: Node\nmetadata: {labels: {zone: a}}\nstatus: {capacity: {cpu: 4, memory: 8Gi, pods: 10}}\n")

@@ -28,7 +28,7 @@ def bare_lab() -> Iterator[Lab]:
         yield running
 
 
-@pytest.fixture(params=["embedded", "served", pytest.param("real", marks=pytest.mark.slow)])
+@pytest.fixture(params=["embedded", *(pytest.param(name, marks=pytest.mark.slow) for name in ("served", "real"))])
 async def face(request: pytest.FixtureRequest) -> AsyncIterator[Face]:
     async with FACES[request.param](request) as face:
         yield face
