@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,24 @@ async def test_a_deployment_lives_and_goes(kubectl: Kubectl) -> None:
     watching.terminate()
     seen, _ = await watching.communicate()
     assert seen.count(b"pod/web-") > 6
+
+
+async def test_bayplan_up_is_a_cluster_to_kubectl(kubectl_program: Path, tmp_path: Path) -> None:
+    target = tmp_path / "kubeconfig"
+    flags = ("--empty", "--nodes", "2", "--startup-delay", "200ms", "--kubeconfig-out", str(target))
+    up = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bayplan", "up", *flags, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+    )
+    assert up.stderr is not None
+    assert b"serving https://127.0.0.1:" in await asyncio.wait_for(up.stderr.readline(), 60)
+    kubectl = Kubectl(kubectl_program, target)
+    assert target.stat().st_mode & 0o777 == 0o600
+    await kubectl("create", "deployment", "web", "--image=nginx:1", "--replicas=2")
+    assert "successfully rolled out" in await kubectl("rollout", "status", "deploy/web", "--timeout=60s")
+    assert "node-1" in await kubectl("get", "nodes")
+    up.terminate()
+    assert await asyncio.wait_for(up.wait(), 30) == 0
+    assert not target.exists()
 
 
 async def test_apply_validates_and_shares_fields(kubectl: Kubectl) -> None:
