@@ -70,10 +70,13 @@ def run(effort: Effort) -> Table:
     sizes = effort.sizes(1_250, 2_500, 5_000)
     with both() as (targets, notes):
         making: dict[str, list[Created]] = {target.who: [] for target in targets}
+        costs: dict[str, list[float]] = {target.who: [] for target in targets}
         listing: dict[str, list[float]] = {target.who: [] for target in targets}
         for before, size in zip((0, *sizes), sizes, strict=False):
             for target in targets:
+                used = target.cpu()
                 making[target.who].append(alone(created, target.kubeconfig, before, size - before))
+                costs[target.who].append(1000 * (target.cpu() - used) / (size - before))
             for target in targets:
                 listing[target.who].append(1000 * least(effort, listed, target.kubeconfig, size))
     busy = ", ".join(f"{100 * each[-1].busy:.0f}% with {who}" for who, each in making.items())
@@ -87,6 +90,7 @@ def run(effort: Effort) -> Table:
                 Line("creations/s up to there", who, Sort.RATE, tuple(one.rate for one in each))
                 for who, each in making.items()
             ),
+            *(Line("server's CPU ms a creation", who, Sort.EACH, tuple(each)) for who, each in costs.items()),
         ),
         sizes,
         (*notes, f"busy the client was, creating: {busy}"),

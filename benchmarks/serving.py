@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,12 @@ class Target(msgspec.Struct, frozen=True):
     kubeconfig: str
     since: str
     """The revision before the first pod."""
+    pids: tuple[int, ...]
+
+    def cpu(self) -> float:
+        """CPU seconds that the server's processes have used."""
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.pids]
+        return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")  # utime and stime
 
 
 @contextmanager
@@ -56,7 +63,7 @@ def engine(pods: int = 0) -> Iterator[Target]:
             since = process.stdout.readline().strip()
             if not since:
                 raise RuntimeError("the served engine did not start")
-            yield Target(OURS, kubeconfig, since)
+            yield Target(OURS, kubeconfig, since, (process.pid,))
             process.communicate()
 
 
@@ -65,7 +72,8 @@ def real() -> Iterator[Target]:
     """The lab's kube-apiserver and etcd. Raises LabUnavailableError."""
     with Lab(BARE, name="bench") as lab:
         since = asyncio.run(_begin(str(lab.kubeconfig)))
-        yield Target("kube-apiserver", str(lab.kubeconfig), since)
+        pids = tuple(lab.processes.pid(name) for name in lab.processes.names())
+        yield Target("kube-apiserver", str(lab.kubeconfig), since, pids)
 
 
 @contextmanager
