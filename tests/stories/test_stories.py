@@ -22,9 +22,8 @@ def test_both_tell_the_same(story: Story, tellings: Tellings) -> None:
         lab = real.result()
     except NeverCame as never:
         if any(step.fail for step in story.steps):
-            pytest.skip(
-                f"KWOK did not let go of the node it was told to, so there is nothing to compare: {never}"[:300]
-            )
+            # seen on the lab alone, its cause not found: pods of a silenced node go though nothing runs them
+            pytest.skip(f"the lab never came to the state to compare: {never}"[:300])
         raise
     unknown = [each for each in compare(story, lab, embedded) if each.known is None]
     assert not unknown, "\n".join([f"{story.title}: {len(unknown)} differences", *map(str, unknown)])

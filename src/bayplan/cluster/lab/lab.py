@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import importlib.resources
 import json
-import shutil
 import tempfile
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -290,17 +289,3 @@ class Lab:
         end = prefix[:-1] + bytes([prefix[-1] + 1])
         key, range_end = (base64.b64encode(each).decode() for each in (prefix, end))
         self.etcd("/v3/kv/deleterange", {"key": key, "range_end": range_end})
-
-    def copy_kubeconfig(self, target: Path) -> None:
-        """Put the administrator's kubeconfig elsewhere, readable by its owner alone."""
-        write_private(target, self.kubeconfig.read_bytes())
-
-
-def leftover_folders() -> list[Path]:
-    """Folders of labs that are there now, running or not."""
-    return sorted(Path(tempfile.gettempdir()).glob("bayplan-*-*"))
-
-
-def remove(folder: Path) -> None:
-    """Remove the folder of a lab that no longer runs."""
-    shutil.rmtree(folder, ignore_errors=True)
