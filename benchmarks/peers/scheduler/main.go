@@ -2,9 +2,8 @@
 //
 // It reads a load (see benchmarks/scheduling_load.py), decides every pod with the scheduler's SchedulePod on a fresh
 // snapshot, adds the placed pod to the scheduler's cache, and prints one line of JSON. There is no API server, queue,
-// preemption, binding or logging: their time is not counted. Pods carry no signature, so that upstream's reuse of a
-// former result (OpportunisticBatching) stays out: it depends on the clock, and takes part only when the node chosen last
-// cannot hold the next, equal pod.
+// preemption, binding or logging: their time is not counted. Pods carry no signature: upstream signs none under the
+// default profile (its default spreading forbids it), so its OpportunisticBatching takes no part there either.
 package main
 
 import (

@@ -50,6 +50,11 @@ FAMILIES: dict[str, str] = {
     "apiserver/admission": "bayplan.conformance.admission:run",
     "apiserver/patch": "bayplan.conformance.patch:run",
     "apiserver/table": "bayplan.conformance.table:run",
+    "sched/decisions": "bayplan.conformance.scheduling.decisions:run",
+    "sched/preemption": "bayplan.conformance.scheduling.preemption:run",
+    "sched/sequences": "bayplan.conformance.scheduling.sequences:run",
+    "sched/strategies": "bayplan.conformance.scheduling.strategies:run",
+    "sched/ties": "bayplan.conformance.scheduling.ties:run",
 }
 """Where each family's runner is; read when it is asked for."""
 

@@ -27,6 +27,7 @@ from bayplan.model.policies import (
     ResourceQuota,
     Service,
 )
+from bayplan.model.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from bayplan.model.workloads import (
     ControllerRevision,
     CronJob,
@@ -41,6 +42,9 @@ from bayplan.model.workloads import (
 KINDS: dict[str, type[KubernetesObject]] = {
     kind.KIND: kind
     for kind in (
+        CSIDriver,
+        CSINode,
+        CSIStorageCapacity,
         ConfigMap,
         ControllerRevision,
         CronJob,
@@ -61,6 +65,8 @@ KINDS: dict[str, type[KubernetesObject]] = {
         ResourceQuota,
         Service,
         StatefulSet,
+        StorageClass,
+        VolumeAttachment,
     )
 }
 """The structs by kind."""

@@ -159,12 +159,56 @@ class ClaimVolume(Wire, frozen=True):
     read_only: bool = False
 
 
+class ImageVolume(Wire, frozen=True):
+    """A volume that is an image."""
+
+    reference: str = ""
+
+
+class EphemeralVolume(Wire, frozen=True):
+    """A volume that gets a PersistentVolumeClaim of its own, named `<pod>-<volume>`."""
+
+
+class GCEDisk(Wire, frozen=True):
+    """A disk of Google's."""
+
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSDisk(Wire, frozen=True):
+    """A disk of Amazon's."""
+
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class ISCSIDisk(Wire, frozen=True):
+    """A disk over iSCSI."""
+
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RBDImage(Wire, frozen=True):
+    """An image in Ceph."""
+
+    monitors: tuple[str, ...] = ()
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
 class Volume(Wire, frozen=True):
-    """A volume; of its sources only the claims are read (ephemeral: a claim named `<pod>-<volume>`)."""
+    """A volume; of its sources claims and images are read, and the disks that must not be attached twice."""
 
     name: str = ""
+    image: ImageVolume | None = None
     persistent_volume_claim: ClaimVolume | None = None
-    ephemeral: msgspec.Raw = msgspec.Raw()
+    ephemeral: EphemeralVolume | None = None
+    gce_persistent_disk: GCEDisk | None = None
+    aws_elastic_block_store: AWSDisk | None = None
+    iscsi: ISCSIDisk | None = None
+    rbd: RBDImage | None = None
 
 
 class PodResourceClaim(Wire, frozen=True):
@@ -201,6 +245,7 @@ class PodSpec(Wire, frozen=True):
     runtime_class_name: str | None = None
     service_account_name: str = ""
     host_network: bool = False
+    host_users: bool | None = None
     hostname: str = ""
     subdomain: str = ""
     os: Named | None = None

@@ -200,13 +200,22 @@ class ConfigMap(KubernetesObject, frozen=True):
     KIND: ClassVar[str] = "ConfigMap"
 
 
+class VolumeResources(Wire, frozen=True):
+    """How much storage a claim asks for."""
+
+    requests: ResourceList = msgspec.field(default_factory=dict)
+
+
 class PersistentVolumeClaimSpec(Wire, frozen=True):
     """Storage as asked for."""
 
     access_modes: tuple[str, ...] = ()
+    selector: LabelSelector | None = None
+    resources: VolumeResources = VolumeResources()
     volume_name: str = ""
     storage_class_name: str | None = None
     volume_mode: str = "Filesystem"
+    volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeClaimStatus(Wire, frozen=True):
@@ -231,6 +240,13 @@ class VolumeNodeAffinity(Wire, frozen=True):
     required: NodeSelector | None = None
 
 
+class CSIVolumeSource(Wire, frozen=True):
+    """A volume of a CSI driver, and the name that the driver knows it by."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
 class PersistentVolumeSpec(Wire, frozen=True):
     """Storage as it is."""
 
@@ -238,6 +254,9 @@ class PersistentVolumeSpec(Wire, frozen=True):
     access_modes: tuple[str, ...] = ()
     claim_ref: ObjectReference | None = None
     storage_class_name: str = ""
+    volume_mode: str = "Filesystem"
+    volume_attributes_class_name: str | None = None
+    csi: CSIVolumeSource | None = None
     node_affinity: VolumeNodeAffinity | None = None
 
 

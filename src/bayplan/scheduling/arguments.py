@@ -22,8 +22,8 @@ class ResourceSpec(Wire, frozen=True):
 class ShapePoint(Wire, frozen=True):
     """At this utilisation, in percent, a score from 0 to 10."""
 
-    utilization: int
-    score: int
+    utilization: int = 0
+    score: int = 0
 
 
 CPU_AND_MEMORY = (ResourceSpec(CPU), ResourceSpec(MEMORY))
@@ -82,3 +82,17 @@ class DefaultPreemptionArgs(Wire, frozen=True):
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
+
+
+class VolumeBindingArgs(Wire, frozen=True):
+    """Of VolumeBinding. The shape is for the feature gate StorageCapacityScoring, which is off by default."""
+
+    bind_timeout_seconds: int = 600
+    shape: tuple[ShapePoint, ...] = ()
+
+
+class DynamicResourcesArgs(Wire, frozen=True):
+    """Of DynamicResources, as Go durations."""
+
+    filter_timeout: str = "10s"
+    binding_timeout: str = "10m"

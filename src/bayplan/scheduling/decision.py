@@ -45,6 +45,8 @@ class Preemption(msgspec.Struct, frozen=True):
     rejected: Mapping[str, Refusal] = {}
     message: str = ""
     """What is said when nobody can be evicted; empty when a node was found."""
+    eligible: bool = True
+    """False when the pod may evict nobody, or not now: then nobody was looked at, and its nomination stands."""
 
     @property
     def victims(self) -> Victims:
@@ -76,6 +78,8 @@ class Decision(msgspec.Struct, frozen=True):
     refusals: Mapping[str, Refusal] = {}
     whole: Refusal | None = None
     """A refusal of all nodes at once, before any was asked; for a gated pod, of the pod."""
+    restricting: tuple[str, ...] = ()
+    """The plugins that named the only nodes to ask; all others are refused in nobody's name."""
     preemption: Preemption | None = None
     fit_error: str = ""
     """"0/N nodes are available: ...", without what became of preemption."""
@@ -88,11 +92,11 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def evaluated(self) -> int:
-        """How many nodes were judged."""
-        return len(self.feasible) + len(self.refusals)
+        """How many nodes were judged. Those that were not even asked do not count."""
+        return len(self.feasible) + sum(bool(each.plugin) for each in self.refusals.values())
 
     @property
     def plugins(self) -> tuple[str, ...]:
         """The plugins that turned nodes away, sorted."""
         refusals = [*self.refusals.values(), *((self.whole,) if self.whole else ())]
-        return tuple(sorted({each.plugin for each in refusals if each.plugin}))
+        return tuple(sorted({*self.restricting, *(each.plugin for each in refusals if each.plugin)}))

@@ -1,6 +1,6 @@
 """A pod as the scheduler sees it: what it takes, which terms it brings, worked out once.
 
-Pods stamped from one template share all that follows from the spec alone (`Wants`).
+What follows from the spec alone (`Wants`) is worked out once for all pods that ask for the same; they share it.
 Source of truth: kube-scheduler 1.36 framework/types.go (PodInfo).
 """
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bayplan.model.meta import LabelSelector
+from bayplan.model.pods import Pod
 from bayplan.model.resources import Amounts, NonzeroRequest, nonzero_requests, pod_requests
 from bayplan.model.selectors import Selector, from_label_selector
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bayplan.model.affinity import PodAffinity, PodAffinityTerm
-    from bayplan.model.pods import Pod, PodSpec
+    from bayplan.model.pods import PodSpec
 
 PodKey = tuple[str, str]
 """Namespace and name."""
@@ -51,9 +52,14 @@ class AffinityTerm(msgspec.Struct, frozen=True):
 
 
 class Wants(msgspec.Struct, frozen=True, eq=False):
-    """What follows from a spec alone, in a namespace. Compared by identity: one template, one `Wants`."""
+    """What follows from a spec alone, in a namespace. Compared by identity: pods that ask for the same share one.
+
+    `spec` is that of one of these pods. Another's may have another node, priority or name.
+    """
 
     spec: PodSpec
+    requests: Amounts
+    nonzero: NonzeroRequest
     host_ports: tuple[HostPort, ...]
     affinity: tuple[AffinityTerm, ...]
     anti_affinity: tuple[AffinityTerm, ...]
@@ -71,7 +77,7 @@ class PodInfo:
 
     __slots__ = ("key", "labels", "namespace", "nonzero", "pod", "priority", "requests", "terminating", "wants")
 
-    def __init__(self, pod: Pod, wants: Wants | None = None, requests: Amounts | None = None) -> None:
+    def __init__(self, pod: Pod, wants: Wants | None = None) -> None:
         meta = pod.metadata
         self.pod = pod
         self.namespace = meta.namespace
@@ -79,21 +85,57 @@ class PodInfo:
         self.labels = meta.labels
         self.priority = pod.spec.priority
         self.terminating = meta.deletion_timestamp is not None
-        self.wants = wants_of(pod.spec, meta.namespace) if wants is None else wants
-        self.requests: Amounts = pod_requests(pod) if requests is None else requests
-        self.nonzero: NonzeroRequest = nonzero_requests(pod)
+        self.wants = wants = wants_of(pod.spec, meta.namespace) if wants is None else wants
+        if is_being_resized(pod):
+            self.requests, self.nonzero = pod_requests(pod), nonzero_requests(pod)
+        else:
+            self.requests, self.nonzero = wants.requests, wants.nonzero
 
     def __repr__(self) -> str:
         return f"PodInfo({'/'.join(self.key)})"
 
 
+def is_being_resized(pod: Pod) -> bool:
+    """Whether a pod's status has a word in what it takes."""
+    status = pod.status
+    statuses = (*status.container_statuses, *status.init_container_statuses)
+    return status.resources is not None or any(each.resources is not None for each in statuses)
+
+
 def wants_of(spec: PodSpec, namespace: str) -> Wants:
-    """What a spec brings along."""
+    """What a spec brings along; the same for all that ask for the same."""
+    key = (namespace, _encoder.encode(_asked(spec)))
+    known = _known.get(key)
+    if known is None:
+        known = _known[key] = _worked_out(spec, namespace)
+        if len(_known) > _MOST_KNOWN:
+            del _known[next(iter(_known))]
+    return known
+
+
+_encoder = msgspec.msgpack.Encoder()
+_known: dict[tuple[str, bytes], Wants] = {}
+_MOST_KNOWN = 65_536
+
+
+def _asked(spec: PodSpec) -> tuple[object, ...]:
+    """All of a spec that plugins read of `Wants`."""
+    return (
+        spec.containers, spec.init_containers, spec.volumes, spec.node_selector, spec.affinity, spec.tolerations,
+        spec.topology_spread_constraints, spec.overhead, spec.resources, spec.resource_claims, spec.host_network,
+        spec.runtime_class_name, spec.os, spec.host_users,
+    )  # fmt: skip
+
+
+def _worked_out(spec: PodSpec, namespace: str) -> Wants:
     affinity = spec.affinity
     near = affinity.pod_affinity if affinity else None
     away = affinity.pod_anti_affinity if affinity else None
+    pod = Pod(spec=spec)
     return Wants(
         spec,
+        pod_requests(pod),
+        nonzero_requests(pod),
         tuple(_host_ports(spec)),
         _required(near, namespace),
         _required(away, namespace),

@@ -117,8 +117,30 @@ class ClusterState:
         self._nominated: dict[str, dict[PodKey, PodInfo]] = {}
         self._nominations: dict[PodKey, str] = {}
         self.images: dict[str, Image] = {}
+        self.with_affinity: dict[PodKey, tuple[PodInfo, NodeState]] = {}
+        """The placed pods that bring any affinity term, and where they are."""
+        self.with_anti_affinity: dict[PodKey, tuple[PodInfo, NodeState]] = {}
+        """Those of them that require to be away from others."""
         for each in objects:
             self.put(each)
+
+    def copy(self) -> ClusterState:
+        """One to try things on."""
+        other = ClusterState()
+        other.images = {name: Image(each.size, each.nodes.copy()) for name, each in self.images.items()}
+        for name, state in self._states.items():
+            other._states[name] = twin = state.copy()
+            twin.images = {image: other.images[image] for image in state.images}
+        other._zones = {zone: names.copy() for zone, names in self._zones.items()}
+        other._where, other._nominations = self._where.copy(), self._nominations.copy()
+        other._objects = {kind: known.copy() for kind, known in self._objects.items()}
+        other._nominated = {node: waiting.copy() for node, waiting in self._nominated.items()}
+        for mine, theirs in (
+            (self.with_affinity, other.with_affinity),
+            (self.with_anti_affinity, other.with_anti_affinity),
+        ):
+            theirs.update({key: (pod, other._states[on.name]) for key, (pod, on) in mine.items()})
+        return other
 
     # --- nodes
 
@@ -193,6 +215,11 @@ class ClusterState:
         """The name of the node that a pod counts on."""
         return self._where.get(key)
 
+    def pod(self, key: PodKey) -> PodInfo | None:
+        """A pod that counts on a node."""
+        place = self._where.get(key)
+        return None if place is None else self._states[place].pods[key]
+
     def put_pod(self, pod: PodInfo, node: str) -> NodeState:
         """A pod stands on a node from now on, wherever it was before."""
         self.drop_pod(pod.key)
@@ -201,6 +228,10 @@ class ClusterState:
             state = self._states[node] = NodeState(node)
         state.add(pod)
         self._where[pod.key] = node
+        if pod.wants.has_affinity:
+            self.with_affinity[pod.key] = pod, state
+            if pod.wants.anti_affinity:
+                self.with_anti_affinity[pod.key] = pod, state
         return state
 
     def drop_pod(self, key: PodKey) -> NodeState | None:
@@ -211,6 +242,8 @@ class ClusterState:
             return None
         state = self._states[name]
         state.remove(key)
+        self.with_affinity.pop(key, None)
+        self.with_anti_affinity.pop(key, None)
         if not state.pods and not state.present:
             del self._states[name]
         return state
@@ -235,6 +268,11 @@ class ClusterState:
     def nomination_of(self, key: PodKey) -> str | None:
         """The node that a pod waits for."""
         return self._nominations.get(key)
+
+    @property
+    def waited_for(self) -> Iterable[str]:
+        """The nodes that somebody waits for."""
+        return self._nominated.keys()
 
     def nominated_on(self, node: str) -> Iterable[PodInfo]:
         """Who waits for a place on a node."""

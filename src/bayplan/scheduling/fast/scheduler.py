@@ -1,0 +1,251 @@
+"""The same decisions as `cycle.decide`, from columns: a row of totals per pod shape, corrected where nodes changed.
+
+A decision brings the shape's row up to date (see `kept`), adds what spreading and affinity say now, and takes the best:
+of nodes with the same total the first in preorder of upstream's heap (see `ties`).
+
+What the columns do not hold goes the readable way, with the same answer: pods with volumes or claims, names of nodes in
+affinity, plugins of other kinds, and every refusal, since people want its reasons.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayplan.model.nodes import Node
+from bayplan.model.pods import Pod
+from bayplan.model.policies import Namespace, Service
+from bayplan.scheduling.cycle import decide, next_start, wanted
+from bayplan.scheduling.fast.kept import OWNERS, Kept
+from bayplan.scheduling.fast.scoring import ResourceScore
+from bayplan.scheduling.fast.statics import READS
+from bayplan.scheduling.filtering import prepare
+from bayplan.scheduling.framework import Plugin
+from bayplan.scheduling.plugins.balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.scheduling.plugins.dynamic_resources import DynamicResources
+from bayplan.scheduling.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.scheduling.plugins.pod_topology_spread import PodTopologySpread
+from bayplan.scheduling.pods import PodInfo
+from bayplan.scheduling.state import ClusterState
+from bayplan.scheduling.ties import preorder_key
+
+if TYPE_CHECKING:
+    from bayplan.model.meta import KubernetesObject
+    from bayplan.scheduling.decision import Decision
+    from bayplan.scheduling.fast.columns import Flags, Ints, Positions, Totals
+    from bayplan.scheduling.fast.shapes import Shape
+    from bayplan.scheduling.framework import Profile
+    from bayplan.scheduling.pods import PodKey
+
+_SCORERS = (
+    *READS, NodeResourcesFit, NodeResourcesBalancedAllocation, PodTopologySpread, InterPodAffinity, DynamicResources,
+)  # fmt: skip
+
+
+class FastScheduler:
+    """Decides for one profile, and keeps the state that decisions are made on."""
+
+    def __init__(self, profile: Profile, state: ClusterState | None = None) -> None:
+        self.profile = profile
+        self.state = ClusterState() if state is None else state
+        self.start = 0
+        """Where the next search begins."""
+        self._score = ResourceScore(profile) if is_columnar(profile) else None
+        self._kept: Kept | None = None
+        self._keys: Ints = np.zeros(0, dtype=np.int64)
+
+    # --- what changes
+
+    def put(self, item: KubernetesObject) -> None:
+        """An object came or changed."""
+        if isinstance(item, Node):
+            self.put_node(item)
+        elif isinstance(item, Pod):
+            self._put_pod(PodInfo(item))
+        else:
+            old = self.state.find(type(item), item.metadata.namespace, item.metadata.name)
+            self.state.put(item)
+            self._related(old, item)
+
+    def drop(self, item: KubernetesObject) -> None:
+        """An object went."""
+        if isinstance(item, Node):
+            self.drop_node(item.metadata.name)
+        elif isinstance(item, Pod):
+            self.drop_pod((item.metadata.namespace, item.metadata.name))
+        else:
+            self.state.drop(item)
+            self._related(item, None)
+
+    def _related(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
+        """Shapes rest on what Services, controllers and namespaces select."""
+        item = old or new
+        if self._kept is None or item is None:
+            return
+        if isinstance(item, (Service, *OWNERS)):
+            if old is None or new is None or _selector(old) != _selector(new):
+                self._kept.forget(item)
+        elif isinstance(item, Namespace) and (not old or not new or old.metadata.labels != new.metadata.labels):
+            self._kept = None
+
+    def put_node(self, node: Node) -> None:
+        """A node came or changed. If plugins may see a difference, all nodes are read anew."""
+        known = self.state.node(node.metadata.name)
+        if known is None or _face(known.node) != _face(node):
+            self._kept = None
+        self.state.put_node(node)
+
+    def drop_node(self, name: str) -> None:
+        """A node went."""
+        self.state.drop_node(name)
+        self._kept = None
+
+    def _put_pod(self, info: PodInfo) -> None:
+        pod = info.pod
+        if pod.spec.node_name and not pod.is_terminal:
+            self.put_pod(info, pod.spec.node_name)
+        else:
+            if pod.is_terminal:
+                self.drop_pod(info.key)
+            self.state.put(pod)
+
+    def put_pod(self, pod: PodInfo, node: str) -> None:
+        """A pod stands on a node."""
+        self.drop_pod(pod.key)
+        self.state.put_pod(pod, node)
+        if self._kept:
+            self._kept.note(pod, node, 1)
+
+    def drop_pod(self, key: PodKey) -> None:
+        """A pod is gone."""
+        pod, place = self.state.pod(key), self.state.place_of(key)
+        self.state.drop_pod(key)
+        if pod and place and self._kept:
+            self._kept.note(pod, place, -1)
+
+    # --- what is decided
+
+    def decide(self, pod: PodInfo) -> Decision:
+        """The whole decision with every reason; nothing is changed by it."""
+        return decide(self.state, self.profile, pod, self.start)
+
+    def choose(self, pod: PodInfo) -> str | Decision:
+        """The node for a pod, or the decision that refuses it. The pod is not put there."""
+        shape = self._shape_of(pod)
+        if shape is not None:
+            at = self._best(shape, pod)
+            if at is not None:
+                return self.state.nodes[at].name
+        decision = decide(self.state, self.profile, pod, self.start, score_single=False)
+        self.start = next_start(decision)
+        return decision.node or decision
+
+    def _best(self, shape: Shape, pod: PodInfo) -> int | None:
+        assert self._kept is not None
+        totals = self._kept.totals(shape)
+        size = len(totals)
+        enough = wanted(size, self.profile.percentage_of_nodes_to_score)
+        ok = self._allowed(shape, pod, totals)
+        if ok is None:
+            if self.start == 0 and enough >= size:
+                return self._first_of_best(shape, totals)
+            ok = totals >= 0
+        chosen = self._walk(ok, enough)
+        if len(chosen) < 2:
+            return int(chosen[0]) if len(chosen) else None
+        if len(chosen) < np.count_nonzero(ok):
+            ok[:] = False
+            ok[chosen] = True
+        found = shape.among(totals, chosen, ok)
+        for plugin in (shape.spread, shape.affinity):
+            points = plugin.points(ok) if plugin else None
+            if points is not None:
+                found += points[chosen]
+        ties = np.flatnonzero(found == found.max())
+        return int(chosen[ties[self._keys[ties].argmin()]])
+
+    def _first_of_best(self, shape: Shape, totals: Totals) -> int | None:
+        """All nodes are scored, and totals are all there is to it."""
+        at = int(totals.argmax())
+        most = totals.item(at)
+        if most < 0:
+            return None
+        same = totals == most
+        if np.count_nonzero(same) == 1:
+            return at
+        ties = np.flatnonzero(same)
+        return int(ties[self._keys[shape.ranks(totals)[ties]].argmin()])
+
+    def _allowed(self, shape: Shape, pod: PodInfo, totals: Totals) -> Flags | None:
+        """The feasible nodes, where more than the totals decides about them."""
+        waited_for = self.state.waited_for
+        if not (shape.spread or shape.affinity or waited_for):
+            return None
+        ok: Flags = totals >= 0
+        if shape.spread:
+            shape.spread.keep(ok)
+        if shape.affinity:
+            shape.affinity.keep(ok)
+        if waited_for:
+            self._yield_to_nominated(pod, ok)
+        return ok
+
+    def _yield_to_nominated(self, pod: PodInfo, ok: Flags) -> None:
+        """Strike out the nodes that would not do once those have come who wait for them."""
+        assert self._kept is not None
+        filters = prepare(self.profile, pod, self.state)
+        for name in self.state.waited_for:
+            node = self.state.node(name)
+            at = self._kept.columns.index[name] if node else -1
+            if node and ok[at] and filters.check_among_nominated(node, pod, self.state):
+                ok[at] = False
+
+    def _walk(self, ok: Flags, enough: int) -> Positions:
+        """The feasible nodes in search order, as many as are wanted; the next search begins where this one ended."""
+        found: Positions = np.flatnonzero(ok)
+        if self.start:
+            first = int(np.searchsorted(found, self.start))
+            found = np.concatenate((found[first:], found[:first]))
+        if len(found) > enough:
+            self.start = int(found[enough])
+            return found[:enough]
+        return found
+
+    def _shape_of(self, pod: PodInfo) -> Shape | None:
+        """What is kept for pods like this one; None for those that go the readable way."""
+        spec, state = pod.pod.spec, self.state
+        if self._score is None or not state.nodes or spec.node_name or spec.scheduling_gates:
+            return None
+        if pod.pod.status.nominated_node_name or state.nomination_of(pod.key):
+            return None
+        return self._current(self._score).shape_of(pod)
+
+    def _current(self, score: ResourceScore) -> Kept:
+        if self._kept is None or self._kept.is_full:
+            self._kept = Kept(self.profile, score, self.state)
+            size = len(self.state.nodes)
+            if len(self._keys) != size:
+                self._keys = np.array([preorder_key(at) for at in range(size)], dtype=np.int64)
+        return self._kept
+
+
+def is_columnar(profile: Profile) -> bool:
+    """Whether columns know what a profile scores by."""
+    scorers = [plugin for plugin, _ in profile.scorers if type(plugin).score is not Plugin.score]
+    fits = any(isinstance(plugin, NodeResourcesFit) for plugin in profile.filters)
+    return fits and ResourceScore.covers(profile) and all(isinstance(plugin, _SCORERS) for plugin in scorers)
+
+
+def _selector(item: KubernetesObject) -> object:
+    return getattr(item, "spec").selector  # noqa: B009 Services and controllers have no common type
+
+
+def _face(node: Node) -> tuple[object, ...]:
+    """What plugins see of a node."""
+    status = node.status
+    return (
+        node.metadata.labels, node.spec.taints, node.spec.unschedulable, status.allocatable, status.images,
+        status.declared_features,
+    )  # fmt: skip

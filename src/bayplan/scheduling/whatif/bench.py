@@ -1,0 +1,190 @@
+"""The workbench: one pod, one state, and filters that are asked anew for each set of changes to the pod.
+
+Nodes are grouped by what they need. Within a group only amounts differ, so its nodes are asked from the cheapest on
+until one passes, with filters that are prepared once for all of them.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from bayplan.scheduling.filtering import prepare
+from bayplan.scheduling.pods import PodInfo
+from bayplan.scheduling.whatif.changes import (
+    Change,
+    Cost,
+    DropHostPort,
+    LowerRequest,
+    RecoverNode,
+    UncordonNode,
+    cost,
+)
+from bayplan.scheduling.whatif.lowering import least
+from bayplan.scheduling.whatif.needs import Demands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from bayplan.scheduling.filtering import Filters
+    from bayplan.scheduling.framework import Profile, Refusal
+    from bayplan.scheduling.state import ClusterState, NodeState
+    from bayplan.scheduling.whatif.needs import Changes, Needs
+
+    Signature = frozenset[tuple[str, str]]
+    Accept = Callable[[Changes], bool]
+
+_CHEAP = 20
+"""What it costs, in nodes asked, to prepare filters that need not look at every node."""
+
+
+class Budget:
+    """How many more nodes may be asked: a search in a large cluster ends before it tires people."""
+
+    def __init__(self, nodes: int) -> None:
+        self._left = max(100_000, 12 * nodes)
+
+    def spend(self, nodes: int) -> bool:
+        """Take so many; whether there were any left."""
+        self._left -= nodes
+        return self._left > 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the search had to stop before its end."""
+        return self._left <= 0
+
+
+class Site(NamedTuple):
+    """A node that might take the pod. `view` is it with those who wait for it, as the filters count them."""
+
+    node: NodeState
+    view: NodeState
+    needs: Needs
+    free: bool
+    """Whether nothing is held against the pod."""
+
+
+class Candidate(NamedTuple):
+    """A node and the changes that it needs."""
+
+    cost: Cost
+    order: int
+    site: Site
+    changes: Changes
+
+
+class Bench:
+    """What can be asked about one pod in one state."""
+
+    def __init__(
+        self, state: ClusterState, profile: Profile, pod: PodInfo, budget: Budget, nodes: Sequence[NodeState]
+    ) -> None:
+        self.state = state
+        self.profile = profile
+        self.pod = pod
+        self.budget = budget
+        self.demands = Demands(pod)
+        self._prepared: dict[frozenset[object], tuple[Filters, PodInfo]] = {}
+        self.whole = self.filters(())[0].whole
+        self.sites = [self._site(node) for node in nodes] if self.whole is None else []
+
+    # --- asking
+
+    def filters(self, changes: Iterable[Change]) -> tuple[Filters, PodInfo]:
+        """The filters for the pod with these changes to it. What it asks less of, it asks next to nothing of."""
+        made = [_to_the_least(each, self.pod) for each in changes if not each.touches_state]
+        key: frozenset[object] = frozenset(made)
+        if key not in self._prepared:
+            pod = self.pod.pod
+            for each in made:
+                pod = each.to_pod(pod)
+            info = PodInfo(pod)
+            wide = bool(self.demands.looser)
+            self.budget.spend(len(self.state.nodes) if wide else _CHEAP)
+            self._prepared[key] = prepare(self.profile, info, self.state), info
+        return self._prepared[key]
+
+    def passes(self, changes: Changes, node: NodeState) -> bool:
+        """Whether the node takes the pod then."""
+        self.budget.spend(1)
+        filters, info = self.filters(changes)
+        if filters.whole is not None or (filters.only is not None and node.name not in filters.only):
+            return False
+        return filters.check_among_nominated(opened(node, changes), info, self.state) is None
+
+    def _site(self, node: NodeState) -> Site:
+        self.budget.spend(1)
+        filters, info = self.filters(())
+        refusals = self._refusals(filters, node)
+        view = node
+        crowded = filters.with_nominated(node, info, self.state)
+        if crowded is not None:
+            view = crowded[1]
+            refusals = {**self._refusals(crowded[0], view), **refusals}
+        return Site(node, view, self.demands.needs(view, refusals.values()), not refusals)
+
+    @staticmethod
+    def _refusals(filters: Filters, node: NodeState) -> dict[str, Refusal]:
+        return {each.plugin: each for each in filters.refusals(node)}
+
+    # --- searching
+
+    def find(self, size: int, accept: Accept) -> Iterator[Changes]:
+        """Sets of that many changes that work and are accepted: the cheapest of each signature, by kinds."""
+        for _, group, more in sorted(self.groups(size), key=lambda each: each[0]):
+            for candidate in group:
+                changes = (*candidate.changes, *more)
+                if self.budget.exhausted:
+                    return
+                if self.passes(changes, candidate.site.node) and accept(changes):
+                    yield changes
+                    break
+
+    def groups(self, size: int) -> list[tuple[Cost, list[Candidate], Changes]]:
+        """What nodes need, completed to that many changes: the cheapest cost, the nodes by cost, what is added."""
+        by_signature: dict[Signature, list[Candidate]] = {}
+        for order, site in enumerate(self.sites):
+            for changes in self._answers(site):
+                if len(changes) <= size:
+                    found = Candidate(cost(changes), order, site, changes)
+                    by_signature.setdefault(signature(changes), []).append(found)
+        made = []
+        for group in by_signature.values():
+            group.sort(key=lambda each: each[:2])
+            first = group[0].changes
+            free = [each for each in self.demands.looser if each not in first]
+            made += [(cost((*first, *more)), group, more) for more in combinations(free, size - len(first))]
+        return made
+
+    def _answers(self, site: Site) -> Iterator[Changes]:
+        """What would answer all that the node alone holds against the pod."""
+        needs = site.needs
+        lower = self.demands.lowerings(site.node, needs.short)
+        if needs.stubborn or lower is None:
+            return
+        ports = tuple(map(DropHostPort, needs.ports))
+        for rigid in needs.rigid:
+            yield (*rigid, *ports, *lower)
+
+
+def opened(node: NodeState, changes: Changes) -> NodeState:
+    """The node with the changes that concern itself."""
+    for each in changes:
+        if isinstance(each, UncordonNode | RecoverNode) and each.node == node.name:
+            node = node.copy()
+            node.node = each.to_node(node.node)
+    return node
+
+
+def signature(changes: Changes) -> Signature:
+    """What tells a set of changes from others, whatever node it is for and however much it takes."""
+    return frozenset((each.kind, each.what) for each in changes)
+
+
+def _to_the_least(change: Change, pod: PodInfo) -> Change:
+    if isinstance(change, LowerRequest):
+        return replace(change, to=least(pod.pod, change.resource) + 1, node="")
+    return change

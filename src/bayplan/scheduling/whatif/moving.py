@@ -1,0 +1,244 @@
+"""Another pod goes elsewhere: who might, where to, and whether that helps.
+
+A pod that leaves a node frees its room there. A pod that goes anywhere may also change what the pod's rules about other
+pods say of other nodes; such moves are tried only where those rules are what is in the way. DaemonSets' pods, static
+pods and pods that are on their way out do not move.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from bayplan.scheduling.filtering import prepare
+from bayplan.scheduling.plugins.node_ports import ports_clash
+from bayplan.scheduling.pods import PodInfo, PodKey, selector_of
+from bayplan.scheduling.whatif.bench import opened
+from bayplan.scheduling.whatif.changes import Change, Cost, DropHostPort, MovePod, cost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bayplan.scheduling.state import ClusterState, NodeState
+    from bayplan.scheduling.whatif.bench import Accept, Bench, Site
+    from bayplan.scheduling.whatif.needs import Changes
+
+_MIRROR = "kubernetes.io/config.mirror"
+_PLACE = "pods"
+_MILLION = 1_000_000
+
+
+class Leaving(NamedTuple):
+    """A pod that leaves a node, and what else must change then. Sorted by what it costs."""
+
+    cost: Cost
+    order: tuple[int, int]
+    site: Site
+    pod: PodInfo
+    changes: Changes
+
+
+def is_movable(pod: PodInfo) -> bool:
+    """Whether it can be somewhere else."""
+    meta = pod.pod.metadata
+    owner = meta.controller
+    daemon = owner is not None and owner.kind == "DaemonSet"
+    return not (daemon or pod.terminating or _MIRROR in meta.annotations)
+
+
+def move(pod: PodInfo, origin: NodeState, to: str) -> MovePod:
+    """The change."""
+    there = origin.allocatable
+    share = max((amount * _MILLION // (there.get(name) or 1) for name, amount in pod.requests.items()), default=0)
+    return MovePod(*pod.key, pod.priority, share, origin.name, to)
+
+
+class Rooms:
+    """Where pods could go. It works on a copy of the state, from which the pod in question is taken and put back."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._state: ClusterState | None = None
+        self._by_size: dict[tuple[tuple[str, int], ...], list[str]] = {}
+        self._known: dict[tuple[PodKey, bool], list[str]] = {}
+
+    def enough(self, pod: PodInfo, origin: str) -> list[str]:
+        """The nodes, other than its own, that have what the pod asks for."""
+        size = tuple(pod.requests.items())
+        if size not in self._by_size:
+            self._bench.budget.spend(len(self._bench.state.nodes) // 8)
+            self._by_size[size] = [
+                node.name
+                for node in self._bench.state.nodes
+                if node.free_places > 0
+                and all(amount <= node.allocatable.get(name, 0) - node.requested.get(name, 0) for name, amount in size)
+            ]
+        return [name for name in self._by_size[size] if name != origin]
+
+    def of(self, pod: PodInfo, origin: str, *, every: bool) -> list[str]:
+        """The nodes that would take it: all of them, or the first."""
+        key = (pod.key, every)
+        if key not in self._known:
+            self._known[key] = self._find(pod, origin, every)
+        return self._known[key]
+
+    def _find(self, pod: PodInfo, origin: str, every: bool) -> list[str]:
+        if self._state is None:
+            self._state = self._bench.state.copy()
+        state, bench = self._state, self._bench
+        unbound = PodInfo(replace(pod.pod, spec=replace(pod.pod.spec, node_name="")))
+        found: list[str] = []
+        state.drop_pod(pod.key)
+        filters = prepare(bench.profile, unbound, state)
+        for name in self.enough(pod, origin) if filters.whole is None else ():
+            node = state.node(name)
+            assert node is not None  # it is one of the state's
+            named = filters.only is None or name in filters.only
+            bench.budget.spend(1)
+            if named and filters.check_among_nominated(node, unbound, state) is None:
+                found.append(name)
+                if not every:
+                    break
+        state.put_pod(pod, origin)
+        return found
+
+
+def find(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | None:
+    """The cheapest set of that many changes of which one is a move."""
+    found = [each for each in (_near(bench, rooms, size, accept), _far(bench, rooms, size, accept)) if each]
+    return min(found, key=cost, default=None)
+
+
+# --- a pod leaves the very node that the pod is to go to
+
+
+def _near(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | None:
+    for leaving in sorted(_leaving(bench, size), key=lambda each: each[:2]):
+        if bench.budget.exhausted:
+            return None
+        site, pod = leaving.site, leaving.pod
+        if not rooms.enough(pod, site.node.name):
+            continue
+        free = [each for each in bench.demands.looser if each not in leaving.changes]
+        for more in combinations(free, size - 1 - len(leaving.changes)):
+            changes = (*leaving.changes, *more)
+            to = _refuge(bench, rooms, site.node, pod, changes)
+            made = (*changes, move(pod, site.node, to)) if to else ()
+            if made and accept(made):
+                return made
+    return None
+
+
+def _leaving(bench: Bench, size: int) -> Iterator[Leaving]:
+    for order, site in enumerate(bench.sites):
+        needs = site.needs
+        rigid = sorted((each for each in needs.rigid if len(each) < size), key=len)
+        if not rigid:
+            continue
+        for number, pod in enumerate(site.node.pods.values()):
+            still = {
+                name: left
+                for name, deficit in needs.short.items()
+                if (left := deficit - (1 if name == _PLACE else pod.requests.get(name, 0))) > 0
+            }
+            if len(still) + len(rigid[0]) >= size or not is_movable(pod):
+                continue
+            rest = _rest(bench, site, pod, still)
+            if rest is None:
+                continue
+            for each in rigid:
+                changes = (*each, *rest)
+                if len(changes) < size:
+                    whole = cost((*changes, move(pod, site.node, "")))
+                    yield Leaving(whole, (order, number), site, pod, changes)
+
+
+def _rest(bench: Bench, site: Site, pod: PodInfo, still: dict[str, int]) -> Changes | None:
+    """What remains to be answered once a pod has left; None if that cannot be."""
+    lower = bench.demands.lowerings(site.node, still) if still else ()
+    if lower is None:
+        return None
+    if not site.needs.ports:
+        return lower
+    held = site.view.ports.copy()
+    held.subtract(pod.wants.host_ports)
+    taken = [port for port, count in held.items() if count > 0]
+    return (*lower, *(DropHostPort(port) for port in site.needs.ports if ports_clash((port,), taken)))
+
+
+def _refuge(bench: Bench, rooms: Rooms, node: NodeState, leaving: PodInfo, changes: Changes) -> str:
+    """Where a pod can go so that the node takes the pod; empty if there is no such place."""
+    every = _is_relevant(bench.pod, leaving)
+    if not every and not _passes(bench, changes, node, leaving, node, None):
+        return ""
+    for name in rooms.of(leaving, node.name, every=every):
+        if not every or _passes(bench, changes, node, leaving, node, bench.state.node(name)):
+            return name
+    return ""
+
+
+def _passes(
+    bench: Bench, changes: Changes, node: NodeState, moved: PodInfo, origin: NodeState, to: NodeState | None
+) -> bool:
+    """Whether a node takes the pod once another has moved."""
+    bench.budget.spend(2)
+    filters, info = bench.filters(changes)
+    if filters.whole is not None or (filters.only is not None and node.name not in filters.only):
+        return False
+    filters = filters.copy()
+    after = {origin.name: origin.copy()}
+    after[origin.name].remove(moved.key)
+    filters.remove(moved, after[origin.name])
+    if to is not None:
+        after[to.name] = to.copy()
+        after[to.name].add(moved)
+        filters.add(moved, after[to.name])
+    asked = opened(after.get(node.name, node), changes)
+    return filters.check_among_nominated(asked, info, bench.state) is None
+
+
+# --- a pod moves between other nodes, and with it what the rules about pods say
+
+
+def _far(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | None:
+    if not bench.demands.looser and not bench.state.with_anti_affinity:
+        return None  # there are no rules between pods
+    movable = [
+        (move(pod, node, ""), pod, node)
+        for node in bench.state.nodes
+        for pod in node.pods.values()
+        if is_movable(pod) and _is_relevant(bench.pod, pod)
+    ]
+    tries = [
+        ((each.kinds, change.amount), group, more, pod, node)
+        for each, group, more in bench.groups(size - 1)
+        for change, pod, node in movable
+    ]
+    for _, group, more, pod, node in sorted(tries, key=lambda each: each[0]):
+        for candidate in group:
+            changes: tuple[Change, ...] = (*candidate.changes, *more)
+            if candidate.site.node is node:
+                continue
+            for name in rooms.of(pod, node.name, every=True):
+                if bench.budget.exhausted:
+                    return None
+                made = (*changes, move(pod, node, name))
+                if _passes(bench, changes, candidate.site.node, pod, node, bench.state.node(name)) and accept(made):
+                    return made
+    return None
+
+
+def _is_relevant(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether the rules between pods may speak of these two: told by labels alone, so rather too often."""
+    hard = pod.wants.spec.topology_spread_constraints
+    if pod.namespace == other.namespace and any(
+        selector_of(each.label_selector).matches(other.labels)
+        for each in hard
+        if each.when_unsatisfiable == "DoNotSchedule"
+    ):
+        return True
+    if any(term.selector.matches(other.labels) for term in (*pod.wants.affinity, *pod.wants.anti_affinity)):
+        return True
+    return any(term.selector.matches(pod.labels) for term in other.wants.anti_affinity)

@@ -1,0 +1,451 @@
+"""The queue in virtual time: whose turn it is, who holds back, who is woken by what."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from bayplan.model.clock import SECOND, Instant
+from bayplan.model.nodes import Node
+from bayplan.scheduling.arguments import NodeAffinityArgs
+from bayplan.scheduling.framework import Plugin, Profile, Refusal
+from bayplan.scheduling.plugins.node_affinity import NodeAffinity
+from bayplan.scheduling.plugins.scheduling_gates import SchedulingGates
+from bayplan.scheduling.pods import PodInfo
+from bayplan.scheduling.queue.events import ASSIGNED_POD_DELETE, Action, ClusterEvent
+from bayplan.scheduling.queue.queue import Lane, Pool, QueueSettings, SchedulingQueue
+from bayplan.scheduling.queue.watching import observe, observe_pod
+from bayplan.testing.nodes import node
+from bayplan.testing.pods import PodManifest, pod
+
+FIT = frozenset({"NodeResourcesFit"})
+AFFINITY = frozenset({"NodeAffinity"})
+ERROR: frozenset[str] = frozenset()
+DEFAULTS = QueueSettings()
+NODE_ADDED = ClusterEvent("Node", Action.ADD)
+
+
+def at(seconds: float) -> Instant:
+    return Instant(round(seconds * SECOND))
+
+
+def info(what: PodManifest | str, priority: int = 0) -> PodInfo:
+    manifest = pod(what) if isinstance(what, str) else what
+    return PodInfo(manifest.pod_having("priority", priority).view())
+
+
+def queue_of(*pods: PodInfo, settings: QueueSettings = DEFAULTS, start: float = 0) -> SchedulingQueue:
+    queue = SchedulingQueue({"default-scheduler": Lane((SchedulingGates(),))}, settings, at(start))
+    for each in pods:
+        queue.add(each, at(0))
+    return queue
+
+
+def names(queue: SchedulingQueue, now: Instant) -> list[str]:
+    """All that can be popped now, in order."""
+    found = []
+    while (each := queue.pop(now)) is not None:
+        found.append(each.key[1])
+    return found
+
+
+def fail(queue: SchedulingQueue, plugins: frozenset[str], *times: float) -> None:
+    """Pop the first pod and refuse it, again and again."""
+    for each in times:
+        popped = queue.pop(at(each))
+        assert popped is not None
+        queue.failed(popped, plugins, at(each))
+
+
+def pool_of(queue: SchedulingQueue, name: str, now: Instant) -> Pool | None:
+    found = queue.why(("default", name), now)
+    return found.pool if found else None
+
+
+# --- order
+
+
+def test_the_most_important_pod_comes_first_then_the_one_that_came_first() -> None:
+    queue = queue_of(info("early"), info("low", -1), info("high", 10), info("late"))
+    assert names(queue, at(0)) == ["high", "early", "late", "low"]
+
+
+def test_a_pod_that_came_back_stands_behind_those_that_came_meanwhile() -> None:
+    queue = queue_of(info("first"), settings=QueueSettings(max_backoff=0))
+    fail(queue, ERROR, 1)
+    queue.add(info("second"), at(0.5))
+    assert names(queue, at(1)) == ["second", "first"]
+
+
+def test_an_update_of_the_priority_moves_a_pod_forward() -> None:
+    first, second = info("first"), info("second")
+    queue = queue_of(first, second)
+    queue.update(second, info("second", 5), at(1))
+    assert names(queue, at(1)) == ["second", "first"]
+
+
+# --- back-off
+
+
+@pytest.mark.parametrize(
+    ("refusals", "failed_at", "free_at"),
+    [
+        pytest.param(1, 0.0, 2, id="a second, and the window that it ends in is waited out"),
+        pytest.param(1, 0.3, 2, id="windows begin at whole seconds, whenever the pod was refused"),
+        pytest.param(2, 0.0, 3, id="the second time two seconds"),
+        pytest.param(4, 0.5, 9, id="the fourth time eight"),
+        pytest.param(5, 0.5, 11, id="then no more than ten"),
+        pytest.param(60, 0.5, 11, id="for ever"),
+    ],
+)
+@pytest.mark.parametrize("plugins", [FIT, ERROR], ids=["refused", "by an error"])
+def test_backoff_doubles_up_to_ten_seconds(
+    plugins: frozenset[str], refusals: int, failed_at: float, free_at: int
+) -> None:
+    queue = queue_of(info("a"))
+    last = 1000 * (refusals - 1)
+    fail(queue, plugins, *range(0, last, 1000), last + failed_at)
+    queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(last + failed_at))
+    found = queue.why(("default", "a"), at(last + failed_at))
+    assert found is not None
+    assert (found.pool, found.due) == (Pool.BACKOFF, at(last + free_at))
+    assert pool_of(queue, "a", Instant(at(last + free_at) - 1)) is Pool.BACKOFF
+    assert pool_of(queue, "a", at(last + free_at)) is Pool.ACTIVE
+
+
+def test_a_refusal_ends_the_count_of_errors_but_errors_do_not_end_that_of_refusals() -> None:
+    queue = queue_of(info("a"), settings=QueueSettings(max_backoff=1000 * SECOND))
+    for now, plugins in enumerate((ERROR, ERROR, FIT, ERROR)):
+        popped = queue.pop(at(100 * now))
+        assert popped is not None
+        queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(100 * now))
+        queue.failed(popped, plugins, at(100 * now))
+        waits = queue.why(popped.key, at(100 * now))
+        assert waits is not None
+        assert waits.due == at(100 * now + (2, 3, 2, 2)[now])
+        assert waits.attempts == now + 1
+
+
+def test_nobody_waits_where_there_is_no_backoff() -> None:
+    queue = queue_of(info("a"), settings=QueueSettings(max_backoff=0))
+    fail(queue, ERROR, 0, 0, 0)
+    assert pool_of(queue, "a", at(0)) is Pool.ACTIVE
+
+
+def test_an_idle_scheduler_tries_those_who_are_backing_off_by_window_then_priority() -> None:
+    queue = queue_of(info("a"), info("b"), info("c", 5))
+    popped = [queue.pop(at(0)) for _ in range(3)]
+    queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(0))
+    for each, now in zip(popped, (2.5, 0.1, 0.2), strict=True):  # c, a, b
+        assert each is not None
+        queue.failed(each, FIT, at(now))
+    assert queue.next_wakeup(at(0.3)) == at(0.3)
+    assert names(queue, at(0.3)) == ["a", "b", "c"]
+
+
+def test_an_idle_scheduler_does_not_try_those_whom_an_error_brought_there() -> None:
+    queue = queue_of(info("a"))
+    fail(queue, ERROR, 0)
+    assert queue.pop(at(1.9)) is None
+    assert queue.next_wakeup(at(1.9)) == at(2)
+    assert names(queue, at(2)) == ["a"]
+
+
+# --- the pool of the refused
+
+
+def test_a_refused_pod_stays_until_a_change_may_help_it() -> None:
+    queue = queue_of(info(pod("a").requests(cpu=8)))
+    fail(queue, FIT, 0)
+    small, large = node("small").view(), node("large").offers(cpu=16).view()
+    queue.on_event(NODE_ADDED, None, small, at(20))
+    assert pool_of(queue, "a", at(20)) is Pool.UNSCHEDULABLE
+    queue.on_event(NODE_ADDED, None, large, at(21))
+    assert pool_of(queue, "a", at(21)) is Pool.ACTIVE
+
+
+def test_a_change_that_may_help_does_not_end_the_backoff() -> None:
+    queue = queue_of(info("a"))
+    fail(queue, FIT, 0)
+    queue.on_event(NODE_ADDED, None, node().view(), at(1.9))
+    assert pool_of(queue, "a", at(1.9)) is Pool.BACKOFF
+
+
+def test_one_of_several_plugins_that_refused_it_is_enough() -> None:
+    queue = queue_of(info(pod("a").selecting(disk="ssd")))
+    fail(queue, AFFINITY | FIT, 0)
+    queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(20))
+    assert pool_of(queue, "a", at(20)) is Pool.ACTIVE
+
+
+def test_a_plugin_of_which_nothing_is_known_is_helped_by_any_change() -> None:
+    queue = queue_of(info("a"))
+    fail(queue, frozenset({"HouseRules"}), 0)
+    queue.on_event(ClusterEvent("Node", Action.NODE_ANNOTATION), node().view(), node().view(), at(20))
+    assert pool_of(queue, "a", at(20)) is Pool.ACTIVE
+
+
+def test_pods_more_important_than_the_one_that_gave_up_its_room_need_not_be_told() -> None:
+    queue = queue_of(info("high", 10), info("low", 1))
+    fail(queue, FIT, 0, 0)
+    queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(20), at_most=1)
+    assert (pool_of(queue, "high", at(20)), pool_of(queue, "low", at(20))) == (Pool.UNSCHEDULABLE, Pool.ACTIVE)
+
+
+def test_what_happened_during_an_attempt_counts_when_it_fails() -> None:
+    queue = queue_of(info("a"), info("b"))
+    first, second = queue.pop(at(0)), queue.pop(at(0))
+    assert first is not None
+    assert second is not None
+    queue.failed(first, FIT, at(1))
+    queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(2))
+    queue.failed(second, FIT, at(3))
+    assert (pool_of(queue, "a", at(3)), pool_of(queue, "b", at(3))) == (Pool.ACTIVE, Pool.BACKOFF)
+    fail(queue, FIT, 4, 6)
+    assert queue.pending(at(6))[Pool.UNSCHEDULABLE] == 2  # the event was before these attempts
+
+
+def test_the_end_of_one_attempt_does_not_make_another_forget() -> None:
+    queue = queue_of(*(info(name) for name in "abc"))
+    first, second, third = (queue.pop(at(0)) for _ in range(3))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    queue.failed(first, FIT, at(0))
+    queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(1))
+    queue.failed(second, AFFINITY, at(1))
+    queue.failed(third, FIT, at(1))
+    assert [pool_of(queue, name, at(1)) for name in "abc"] == [Pool.BACKOFF, Pool.UNSCHEDULABLE, Pool.BACKOFF]
+
+
+def test_an_update_during_an_attempt_counts_when_it_fails_and_the_pod_is_the_new_one() -> None:
+    before = info("a")
+    after = info(pod("a").tolerates("gpu"))
+    queue = queue_of(before)
+    popped = queue.pop(at(0))
+    assert popped is before
+    queue.update(before, after, at(1))
+    queue.failed(before, frozenset({"TaintToleration"}), at(2))
+    assert pool_of(queue, "a", at(2)) is Pool.BACKOFF
+    assert queue.pop(at(2)) is after
+
+
+@pytest.mark.parametrize(
+    ("start", "refused_at", "due"),
+    [
+        pytest.param(0, 0, 330, id="overdue is what waited longer than five minutes, so not at 300"),
+        pytest.param(0, 0.001, 330, id="looked for every thirty seconds"),
+        pytest.param(0, 29.999, 330, id="the last moment before a look"),
+        pytest.param(7, 10, 337, id="the looks begin with the scheduler"),
+    ],
+)
+def test_five_minutes_without_a_change_are_long_enough(start: float, refused_at: float, due: float) -> None:
+    queue = queue_of(info("a"), start=start)
+    fail(queue, FIT, refused_at)
+    assert queue.next_wakeup(at(200)) == at(due)
+    assert queue.pop(Instant(at(due) - 1)) is None
+    assert queue.next_wakeup(at(due)) == at(due)
+    assert names(queue, at(due)) == ["a"]
+
+
+def test_nothing_is_due_where_nobody_waits() -> None:
+    queue = queue_of(info(pod("a").gated("quota")))
+    assert queue.next_wakeup(at(0)) is None
+
+
+# --- gates
+
+
+def test_a_gated_pod_stays_out_until_its_last_gate_is_gone() -> None:
+    both = info(pod("a").gated("one").gated("two"))
+    one, none = info(pod("a").gated("one")), info("a")
+    queue = queue_of(both)
+    assert queue.pop(at(0)) is None
+    waits = queue.why(both.key, at(0))
+    assert waits is not None
+    assert (waits.pool, waits.due, waits.plugins) == (Pool.GATED, None, frozenset({"SchedulingGates"}))
+    queue.update(both, one, at(1))
+    assert pool_of(queue, "a", at(1000)) is Pool.GATED
+    queue.update(one, none, at(1001))
+    assert queue.pop(at(1001)) is none
+
+
+class Closed(Plugin):
+    """Keeps everybody out, while it is closed."""
+
+    name = "Closed"
+    closed = True
+
+    def enqueue(self, pod: PodInfo) -> Refusal | None:
+        return Refusal(self.name, ("closed",)) if self.closed else None
+
+
+def test_a_gate_of_which_nothing_is_known_is_tried_at_any_change() -> None:
+    gate = Closed()
+    queue = SchedulingQueue({"default-scheduler": Lane((gate,))})
+    queue.add(info("a"), at(0))
+    queue.on_event(NODE_ADDED, None, node().view(), at(1))
+    assert pool_of(queue, "a", at(1)) is Pool.GATED
+    gate.closed = False
+    queue.on_event(NODE_ADDED, None, node().view(), at(2))
+    assert pool_of(queue, "a", at(2)) is Pool.ACTIVE
+
+
+def test_a_gate_that_closes_after_a_refusal_holds_the_pod_back_from_what_only_helps_with_the_refusal() -> None:
+    gate = Closed()
+    gate.closed = False
+    queue = SchedulingQueue({"default-scheduler": Lane((SchedulingGates(), gate))})
+    queue.add(info("a"), at(0))
+    fail(queue, FIT, 0)
+    gate.closed = True
+    queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(20))
+    waits = queue.why(("default", "a"), at(20))
+    assert waits is not None
+    assert (waits.pool, waits.plugins) == (Pool.GATED, FIT | {"Closed"})
+
+
+# --- coming and going
+
+
+@pytest.mark.parametrize("pool", [Pool.ACTIVE, Pool.BACKOFF, Pool.UNSCHEDULABLE, Pool.GATED, Pool.IN_FLIGHT])
+def test_a_deleted_pod_is_gone_wherever_it_was(pool: Pool) -> None:
+    what = info(pod("a").gated("one") if pool is Pool.GATED else pod("a"))
+    queue = queue_of(what)
+    if pool is Pool.IN_FLIGHT:
+        queue.pop(at(0))
+    if pool in (Pool.BACKOFF, Pool.UNSCHEDULABLE):
+        fail(queue, ERROR if pool is Pool.BACKOFF else FIT, 0)
+    assert queue.pending(at(0))[pool] == 1
+    queue.delete(what.key)
+    assert not any(queue.pending(at(0)).values())
+    assert queue.why(what.key, at(0)) is None
+    assert queue.next_wakeup(at(0)) is None
+
+
+def test_the_failure_of_a_pod_that_was_made_anew_is_no_news_of_the_new_one() -> None:
+    old, new = (info(pod("a").having("metadata.uid", uid)) for uid in ("1", "2"))
+    queue = queue_of(old)
+    queue.pop(at(0))
+    queue.update(old, new, at(1))
+    queue.failed(old, FIT, at(2))
+    assert queue.pop(at(2)) is new
+    queue.failed(old, FIT, at(3))
+    assert pool_of(queue, "a", at(3)) is Pool.IN_FLIGHT
+
+
+def test_done_is_for_pods_in_flight() -> None:
+    queue = queue_of(info("a"))
+    queue.done(("default", "a"))
+    assert pool_of(queue, "a", at(0)) is Pool.ACTIVE
+    queue.pop(at(0))
+    queue.done(("default", "a"))
+    assert queue.why(("default", "a"), at(0)) is None
+
+
+def test_an_update_of_a_pod_that_is_not_here_brings_it_here() -> None:
+    queue = queue_of()
+    queue.update(info("a"), info("a"), at(1))
+    assert names(queue, at(1)) == ["a"]
+
+
+def test_many_pods_come_and_go_in_order() -> None:
+    queue = queue_of()
+    base = info("a")
+    for i in range(20_000):
+        each = copy.copy(base)
+        each.key, each.priority = ("default", str(i)), i * 7919 % 100
+        queue.add(each, at(0))
+    for i in range(0, 20_000, 2):
+        queue.delete(("default", str(i)))
+    popped = [queue.pop(at(0)) for _ in range(10_000)]
+    assert queue.pop(at(0)) is None
+    ranks = [(-each.priority, int(each.key[1])) for each in popped if each]
+    assert ranks == sorted(ranks)
+    assert len(ranks) == 10_000
+
+
+# --- watching
+
+
+def test_a_bound_pod_leaves_the_queue_and_may_help_others() -> None:
+    friend = info(pod("friend").pod_labelled(app="db"))
+    near = pod("a").pod_having(
+        "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}],
+    )
+    queue = queue_of()
+    observe_pod(queue, None, info(near), at(0))
+    fail(queue, frozenset({"InterPodAffinity"}), 0)
+    observe_pod(queue, None, friend, at(10))
+    assert names(queue, at(10)) == ["friend"]
+    observe_pod(queue, friend, info(pod("friend").pod_labelled(app="db").on("n")), at(11))
+    assert queue.why(friend.key, at(11)) is None
+    assert names(queue, at(11)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "woken"),
+    [
+        pytest.param(pod("b").on("n"), None, True, id="a pod that went from a node"),
+        pytest.param(pod("b").on("n"), pod("b").on("n").phase("Succeeded"), True, id="a pod that ran its course"),
+        pytest.param(pod("b").on("n").phase("Failed"), None, False, id="a pod that had run its course before"),
+        pytest.param(None, pod("b").on("n"), False, id="a pod that came"),
+        pytest.param(
+            pod("b").on("n").requests(cpu=2), pod("b").on("n").requests(cpu=1), True, id="a pod that takes less cpu"
+        ),
+        pytest.param(pod("b"), None, False, id="a waiting pod that went"),
+        pytest.param(pod("b").phase("Pending", nominatedNodeName="n"), None, True, id="one for which room was kept"),
+        pytest.param(
+            pod("b").phase("Pending", nominatedNodeName="n"), pod("b"), True, id="one for which it no longer is"
+        ),
+        pytest.param(
+            pod("b").phase("Pending", nominatedNodeName="n").pod_having("schedulerName", "other"),
+            None,
+            False,
+            id="a pod of another scheduler",
+        ),
+    ],
+)
+def test_pods_that_free_resources_wake_those_that_lack_them(
+    old: PodManifest | None, new: PodManifest | None, woken: bool
+) -> None:
+    queue = queue_of(info(pod("a").requests(cpu=1)))
+    fail(queue, FIT, 0)
+    observe_pod(queue, info(old) if old else None, info(new) if new else None, at(20))
+    assert (pool_of(queue, "a", at(20)) is Pool.ACTIVE) == woken
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "plugins", "woken"),
+    [
+        pytest.param(node().cordoned().view(), node().view(), FIT, True, id="the end of a cordon wakes all"),
+        pytest.param(node().view(), node().cordoned().view(), FIT, False, id="its beginning nobody"),
+        pytest.param(node().view(), node().condition("Ready").view(), FIT, False, id="nor does a condition"),
+        pytest.param(node().view(), node().offers(cpu=5).view(), FIT, True, id="more cpu wakes who asks for it"),
+        pytest.param(node().view(), node().offers(cpu=5).view(), AFFINITY, False, id="but not who asks for labels"),
+        pytest.param(node().view(), None, FIT, False, id="a node that goes wakes nobody of them"),
+    ],
+)
+def test_nodes_wake_those_whom_they_may_help(old: Node, new: Node | None, plugins: frozenset[str], woken: bool) -> None:
+    queue = queue_of(info(pod("a").requests(cpu=1)))
+    fail(queue, plugins, 0)
+    observe(queue, old, new, at(20))
+    assert (pool_of(queue, "a", at(20)) is Pool.ACTIVE) == woken
+
+
+def test_a_lane_takes_gates_and_added_affinity_from_its_profile() -> None:
+    added = {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["batch"]}]}]
+    }}  # fmt: skip
+    view = pod().pod_having("affinity.nodeAffinity", added).view().spec.affinity
+    assert view is not None
+    plugin = NodeAffinity(NodeAffinityArgs(added_affinity=view.node_affinity))
+    profile = Profile("default-scheduler", (SchedulingGates(),), (plugin,), ())
+    queue = SchedulingQueue({profile.scheduler_name: Lane.of(profile)})
+    queue.add(info("a"), at(0))
+    fail(queue, AFFINITY, 0)
+    observe(queue, None, node("plain").view(), at(20))
+    assert pool_of(queue, "a", at(20)) is Pool.UNSCHEDULABLE
+    observe(queue, None, node("batch").labelled(pool="batch").view(), at(21))
+    assert pool_of(queue, "a", at(21)) is Pool.ACTIVE
