@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint bench lock clean
+.PHONY: help run test test-fast lint bench agreement lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,10 @@ lint: $(VENV)/.dev ## style, types and layers
 
 bench: $(VENV)/.bench ## our figures beside a peer's, from the same run
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+agreement: $(VENV)/.run ## 10,000 decisions beside a real kube-scheduler
+	@$(BIN)/bayplan lab doctor --build
+	@$(BIN)/python -m bayplan.conformance.agreement $(ARGS)
 
 lock: ## write the lock files anew (needs uv on PATH)
 	@compile="uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade"; \

@@ -14,6 +14,7 @@ from bayplan.scheduling.plugins.node_affinity import NodeAffinity
 from bayplan.scheduling.plugins.scheduling_gates import SchedulingGates
 from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.queue.events import ASSIGNED_POD_DELETE, Action, ClusterEvent
+from bayplan.scheduling.queue.hints import Hints, Interest, default_interests
 from bayplan.scheduling.queue.queue import Lane, Pool, QueueSettings, SchedulingQueue
 from bayplan.scheduling.queue.watching import observe, observe_pod
 from bayplan.testing.nodes import node
@@ -292,17 +293,24 @@ def test_a_gate_of_which_nothing_is_known_is_tried_at_any_change() -> None:
     assert pool_of(queue, "a", at(2)) is Pool.ACTIVE
 
 
-def test_a_gate_that_closes_after_a_refusal_holds_the_pod_back_from_what_only_helps_with_the_refusal() -> None:
+def test_a_gate_that_closes_after_a_refusal_opens_only_for_what_it_cares_about() -> None:
     gate = Closed()
     gate.closed = False
-    queue = SchedulingQueue({"default-scheduler": Lane((SchedulingGates(), gate))})
+    hints = Hints({**default_interests(), "Closed": (Interest("ConfigMap", Action.UPDATE),)})
+    queue = SchedulingQueue({"default-scheduler": Lane((gate,), hints)})
     queue.add(info("a"), at(0))
     fail(queue, FIT, 0)
+    gone = info(pod("gone").on("n"))
     gate.closed = True
-    queue.on_event(ASSIGNED_POD_DELETE, info(pod("gone").on("n")), None, at(20))
+    queue.on_event(ASSIGNED_POD_DELETE, gone, None, at(20))
     waits = queue.why(("default", "a"), at(20))
     assert waits is not None
     assert (waits.pool, waits.plugins) == (Pool.GATED, FIT | {"Closed"})
+    gate.closed = False
+    queue.on_event(ASSIGNED_POD_DELETE, gone, None, at(21))
+    assert pool_of(queue, "a", at(21)) is Pool.GATED
+    queue.on_event(ClusterEvent("ConfigMap", Action.UPDATE), node().view(), node().view(), at(22))
+    assert pool_of(queue, "a", at(22)) is Pool.ACTIVE
 
 
 # --- coming and going

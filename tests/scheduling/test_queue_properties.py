@@ -209,6 +209,30 @@ TestQueue = QueueMachine.TestCase
 TestQueue.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from(SHAPES), st.frozensets(st.sampled_from(PLUGINS), min_size=1)), max_size=30),
+    st.sampled_from(EVENTS),
+)
+def test_an_event_wakes_those_whom_a_plain_search_would_wake(
+    refused: list[tuple[PodManifest, frozenset[str]]], event: Happening
+) -> None:
+    queue = SchedulingQueue({"default-scheduler": Lane()})
+    pods = [PodInfo(shape.having("metadata.name", f"pod-{i}").view()) for i, (shape, _) in enumerate(refused)]
+    for each, (_, plugins) in zip(pods, refused, strict=True):
+        queue.add(each, Instant(0))
+        assert queue.pop(Instant(0)) is each
+        queue.failed(each, plugins, Instant(0))
+    later = Instant(100 * SECOND)
+    queue.on_event(*event, later)
+    helped = {
+        each.key for each, (_, plugins) in zip(pods, refused, strict=True) if plainly_helped(each, plugins, event)
+    }
+    woken = set()
+    while (popped := queue.pop(later)) is not None:
+        woken.add(popped.key)
+    assert woken == helped
+
+
 @given(st.lists(st.tuples(st.sampled_from(("push", "discard", "pop")), st.integers(0, 9), st.integers(0, 5))))
 def test_a_lazy_heap_is_a_sorted_list(steps: list[tuple[str, int, int]]) -> None:
     heap: LazyHeap[int, str] = LazyHeap()

@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "describe": ("bayplan.cli.describe.verb", "describe", "Tell all about objects, with their events."),
     "drain": ("bayplan.cli.drain", "drain", "Empty a node, honouring disruption budgets."),
     "events": ("bayplan.cli.events", "events", "Show what happened lately."),
+    "explain": ("bayplan.cli.explain", "explain", "Say why a pod is where it is, or what would place it."),
     "get": ("bayplan.cli.get", "get", "Show objects as kubectl does."),
     "lab": ("bayplan.cli.lab", "lab", "Run a real control plane on this machine."),
     "logs": ("bayplan.cli.logs", "logs", "Print what containers wrote."),

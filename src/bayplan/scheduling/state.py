@@ -21,7 +21,7 @@ from bayplan.model.resources import PODS, Amounts, amounts
 from bayplan.scheduling.pods import HostPort, PodInfo, PodKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from bayplan.model.meta import KubernetesObject
 
@@ -124,11 +124,14 @@ class ClusterState:
         for each in objects:
             self.put(each)
 
-    def copy(self) -> ClusterState:
-        """One to try things on."""
+    def copy(self, only: Collection[str] | None = None) -> ClusterState:
+        """One to try things on. With `only`, no other of the nodes that are there may be changed in it."""
         other = ClusterState()
-        other.images = {name: Image(each.size, each.nodes.copy()) for name, each in self.images.items()}
-        for name, state in self._states.items():
+        other._states, other.images = self._states.copy(), self.images.copy()
+        own = self._states if only is None else {name: self._states[name] for name in only}
+        for image in {image for state in own.values() for image in state.images}:
+            other.images[image] = Image(self.images[image].size, self.images[image].nodes.copy())
+        for name, state in own.items():
             other._states[name] = twin = state.copy()
             twin.images = {image: other.images[image] for image in state.images}
         other._zones = {zone: names.copy() for zone, names in self._zones.items()}

@@ -12,6 +12,7 @@ import msgspec
 from bayplan.conformance.agreement.campaign import run_shape
 from bayplan.conformance.agreement.report import Report
 from bayplan.conformance.agreement.shapes import SHAPES
+from bayplan.model.errors import BayplanError
 
 _INTERRUPTED = 130
 _PARALLEL_SHARE = 0.05
@@ -26,10 +27,14 @@ def plan(decisions: int, names: Sequence[str]) -> dict[str, int]:
     return {name: given.get(name, share) for name in names}
 
 
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
 async def campaign(decisions: int, seed: int, names: Sequence[str], report: Report) -> None:
     """Shape after shape; the report holds what has been seen, however it ends."""
     for name, count in plan(decisions, names).items():
-        await run_shape(SHAPES[name], count, seed, report, lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201 - a command
+        await run_shape(SHAPES[name], count, seed, report, _tell)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,18 +45,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shape", action="append", choices=SHAPES, help="only this shape; may be given again")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     given = parser.parse_args(arguments)
-    report, interrupted = Report(), False
+    report, code = Report(), None
     try:
         asyncio.run(campaign(given.decisions, given.seed, given.shape or [*SHAPES], report))
     except KeyboardInterrupt:
-        interrupted = True
+        code = _INTERRUPTED
+    except BayplanError as error:
+        sys.stderr.write(f"{error.code} {error}\n")
+        code = 1
     if given.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(report.document())).decode() + "\n")
     else:
         sys.stdout.write("\n".join(report.lines()) + "\n")
-    if interrupted:
-        return _INTERRUPTED
-    return 0 if report.reached else 1
+    return code if code is not None else int(not report.reached)
 
 
 if __name__ == "__main__":

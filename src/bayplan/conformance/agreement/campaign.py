@@ -18,7 +18,7 @@ from bayplan.cluster.objects import Object
 from bayplan.conformance.agreement.documents import Document
 from bayplan.conformance.agreement.judging import Answer, explain, judge
 from bayplan.conformance.agreement.mirror import Mirror
-from bayplan.conformance.agreement.real import Real, Seen, options, probe_node
+from bayplan.conformance.agreement.real import Real, Seen, SilentSchedulerError, options, probe_node
 from bayplan.conformance.agreement.report import Report, Tally
 from bayplan.conformance.agreement.shapes import Shape
 from bayplan.model.clock import SECOND, Instant, monotonic, rfc3339
@@ -43,7 +43,7 @@ async def run_shape(shape: Shape, decisions: int, seed: int, report: Report, tel
             await run.build()
             tell(f"{shape.name}: {shape.nodes} nodes, {decisions} decisions")
             began = monotonic()
-            while tally.decisions < decisions:
+            while tally.decisions < decisions and not tally.silent:
                 await run.step()
                 tally.seconds = monotonic() - began
 
@@ -83,27 +83,32 @@ class Run:
         document["metadata"]["name"] = f"pod-{self._arrived:05d}"
         pod = await self._real.create(document)
         decision = self._mirror.decide(pod.view(Pod))
-        seen = await self._real.answer(pod)
-        if seen.answer.nominated:
-            seen = await self._follow_nomination(decision, seen)
-        else:
-            self._count(decision, seen.answer)
+        try:
+            seen = await self._real.answer(pod)
+            if seen.answer.nominated:
+                seen = await self._follow_nomination(decision, seen)
+            else:
+                self._count(decision, pod, seen.answer)
+        except SilentSchedulerError as error:
+            self._tally.fall_silent(self._arrived, pod.name, error.message)
+            return
         await self._conclude(seen)
 
-    def _count(self, decision: Decision, answer: Answer) -> None:
+    def _count(self, decision: Decision, pod: Object, answer: Answer) -> None:
         self._tally.refused += not answer.node
-        self._tally.add(judge(decision, answer), self._arrived, decision.pod[1], explain(decision, answer))
+        story = f"{explain(decision, answer)}\nspec: {pod.sections['spec'].raw.decode()}"
+        self._tally.add(judge(decision, answer), self._arrived, pod.name, story)
 
     async def _follow_nomination(self, decision: Decision, seen: Seen) -> Seen:
         """A pod for which others must go: see who goes, then decide on it again, as the scheduler does."""
         later = await self._real.answer(seen.pod)
         victims = frozenset(key for key in seen.gone | later.gone if key in self._placed)
-        self._count(decision, msgspec.structs.replace(seen.answer, victims=victims))
+        self._count(decision, seen.pod, msgspec.structs.replace(seen.answer, victims=victims))
         self._tally.preempted += 1
         self._adopt(seen.pod)
         for key in victims:
             self._forget(self._placed[key])
-        self._count(self._mirror.decide(seen.pod.view(Pod)), later.answer)
+        self._count(self._mirror.decide(seen.pod.view(Pod)), seen.pod, later.answer)
         return later
 
     async def _conclude(self, seen: Seen) -> None:

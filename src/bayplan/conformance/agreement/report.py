@@ -41,6 +41,8 @@ class Tally(msgspec.Struct, kw_only=True):
     refused: int = 0
     preempted: int = 0
     seconds: float = 0.0
+    silent: bool = False
+    """Whether the real scheduler gave no answer at last, which ends a shape: what it does later cannot be told."""
     disagreements: list[Disagreement] = msgspec.field(default_factory=list)
 
     @property
@@ -53,6 +55,11 @@ class Tally(msgspec.Struct, kw_only=True):
         """On how many the two agree: the same place or refusal, and where threads race, any of our best."""
         allowed = _PLACED_ALIKE if self.parallelism == 1 else (*_PLACED_ALIKE, Verdict.BEST)
         return sum(self.verdicts[each] for each in allowed)
+
+    def fall_silent(self, step: int, pod: str, story: str) -> None:
+        """Count a decision that never came."""
+        self.silent = True
+        self.add(Verdict.DIFFERENT, step, pod, story)
 
     def add(self, verdict: Verdict, step: int, pod: str, story: str) -> None:
         """Count a decision."""

@@ -13,7 +13,7 @@ from bayplan.scheduling.plugins.inter_pod_affinity import matches_all, resolved
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bayplan.scheduling.fast.columns import Columns, Flags, Ints, Totals
+    from bayplan.scheduling.fast.columns import Columns, Flags, Ints, Positions
     from bayplan.scheduling.fast.tallies import Holding, Tallies, Tally
     from bayplan.scheduling.plugins.inter_pod_affinity import InterPodAffinity
     from bayplan.scheduling.pods import AffinityTerm, PodInfo
@@ -55,10 +55,17 @@ class Affinity:
         self._wishes_of_others: list[tuple[Tally, int]] = []
         self._seen = 0
 
-    def __bool__(self) -> bool:
-        """Whether there is any term to look at."""
+    @property
+    def is_strict(self) -> bool:
+        """Whether there is any required term to look at."""
         self._look_around()
-        return bool(self._near or self._away or self._wishes or self._unwelcome or self._wishes_of_others)
+        return bool(self._near or self._away or self._unwelcome)
+
+    @property
+    def has_wishes(self) -> bool:
+        """Whether there is any preferred term to look at."""
+        self._look_around()
+        return bool(self._weight and (self._wishes or self._wishes_of_others))
 
     def _look_around(self) -> None:
         """Find the terms of others that speak of this pod, if there are new ones."""
@@ -82,7 +89,6 @@ class Affinity:
 
     def keep(self, ok: Flags) -> None:
         """Strike out the nodes that required terms forbid."""
-        self._look_around()
         if self._near:
             alone = self._near_itself and not any(tally.total for tally in self._near)
             for tally in self._near:
@@ -94,25 +100,20 @@ class Affinity:
             if tally.total:
                 ok &= (tally.counts == 0)[tally.group.codes]
 
-    def points(self, feasible: Flags) -> Totals | None:
-        """What preferred terms give the feasible nodes; None where they make no difference."""
-        self._look_around()
-        raw = _summed((*self._wishes, *self._wishes_of_others)) if self._weight else None
+    def add_points(self, points: Ints, chosen: Positions) -> None:
+        """Add what preferred terms give the chosen nodes."""
+        raw = _summed((*self._wishes, *self._wishes_of_others), chosen) if self.has_wishes else None
         if raw is None:
-            return None
-        counted = raw if feasible.all() else raw[feasible]
-        if not len(counted):
-            return None
-        least = int(counted.min())
-        span = int(counted.max()) - least
-        if not span:
-            return None
-        points = (raw - least) / span
-        points *= float(MAX_SCORE)
-        return points.astype(np.int32) * np.int32(self._weight)
+            return
+        least = int(raw.min())
+        span = int(raw.max()) - least
+        if span:
+            shares = (raw - least) / span
+            shares *= float(MAX_SCORE)
+            points += shares.astype(np.int64) * self._weight
 
 
-def _summed(wishes: Iterable[tuple[Tally, int]]) -> Ints | None:
+def _summed(wishes: Iterable[tuple[Tally, int]], chosen: Positions) -> Ints | None:
     """The sum of weights around each node: added up by domain, then looked up by node."""
     sums: dict[int, tuple[Tally, Ints]] = {}
     for tally, weight in wishes:
@@ -122,6 +123,6 @@ def _summed(wishes: Iterable[tuple[Tally, int]]) -> Ints | None:
             sums[id(tally.group)] = (tally, points if known is None else known[1] + points)
     found: Ints | None = None
     for tally, points in sums.values():
-        by_node = points[tally.group.codes]
+        by_node = points[tally.group.codes[chosen]]
         found = by_node if found is None else found + by_node
     return found

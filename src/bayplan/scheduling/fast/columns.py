@@ -9,7 +9,7 @@ Columns are brought up to date when they are read (`sync`), from the nodes that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,21 @@ if TYPE_CHECKING:
 
 LARGEST = 2**45
 SCORED = (CPU, MEMORY)
+
+
+class Facts(NamedTuple):
+    """The numbers of one node with CPU and memory, for scoring it alone."""
+
+    places: int
+    free_cpu: int
+    free_memory: int
+    cpu: int
+    memory: int
+    nonzero_cpu: int
+    nonzero_memory: int
+    requested_cpu: int
+    requested_memory: int
+    balance: int
 
 
 class Group:
@@ -66,6 +81,7 @@ class Columns:
         """What is left of each resource, a row each; `resources` tells which."""
         self.odd: dict[int, NodeState] = {}
         self._touched: set[int] = set()
+        self._facts: list[Facts | None] = [None] * size
         self._groups: dict[Hashable, Group] = {}
         for at, node in enumerate(nodes):
             capacity = [node.allocatable.get(name, 0) for name in SCORED]
@@ -89,17 +105,30 @@ class Columns:
     def touch(self, at: int) -> None:
         """A pod came to, or left, a node."""
         self._touched.add(at)
+        self._facts[at] = None
+
+    def facts(self, at: int) -> Facts:
+        """The numbers of one node, which is not odd."""
+        found = self._facts[at]
+        if found is None:
+            node = self.nodes[at]
+            there, taken = node.allocatable, node.requested
+            cpu, memory, used, held = there[CPU], there[MEMORY], taken.get(CPU, 0), taken.get(MEMORY, 0)
+            found = self._facts[at] = Facts(
+                node.free_places, cpu - used, memory - held, cpu, memory, node.nonzero_cpu, node.nonzero_memory, used,
+                held, balance(used, held, cpu, memory),
+            )  # fmt: skip
+        return found
 
     def sync(self) -> None:
         """Read the touched nodes anew."""
         for at in self._touched:
             node = self.nodes[at]
-            cpu, memory = node.requested.get(CPU, 0), node.requested.get(MEMORY, 0)
-            self.nonzero[0, at], self.nonzero[1, at] = node.nonzero_cpu, node.nonzero_memory
-            self.requested[0, at], self.requested[1, at] = cpu, memory
-            capacity = node.allocatable
             if at not in self.odd:
-                self.balance[at] = balance(cpu, memory, capacity[CPU], capacity[MEMORY])
+                facts = self.facts(at)
+                self.nonzero[0, at], self.nonzero[1, at] = facts.nonzero_cpu, facts.nonzero_memory
+                self.requested[0, at], self.requested[1, at] = facts.requested_cpu, facts.requested_memory
+                self.balance[at] = facts.balance
             for name, row in self.resources.items():
                 self.free[row, at] = _free(node, name)
         self._touched.clear()

@@ -7,6 +7,7 @@ little more than for one. When the nodes themselves change, all of this is throw
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -26,13 +27,14 @@ from bayplan.scheduling.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.scheduling.plugins.node_ports import NodePorts
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.scheduling.plugins.pod_topology_spread import HARD, SOFT, PodTopologySpread
+from bayplan.scheduling.ties import preorder_key
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from bayplan.model.meta import KubernetesObject
     from bayplan.model.pods import PodSpec
-    from bayplan.scheduling.fast.columns import Positions, Totals
+    from bayplan.scheduling.fast.columns import Ints
     from bayplan.scheduling.fast.scoring import ResourceScore
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.pods import PodInfo
@@ -66,13 +68,17 @@ class Kept:
         self._table = Table(self.columns, score)
         self._most = max(_FEWEST_SHAPES, min(_MOST_SHAPES, _MOST_CELLS // len(state.nodes)))
         self._tallies: Tallies | None = None
-        self._statics: dict[bytes, Statics] = {}
+        self._statics: dict[bytes, Statics | None] = {}
         self._shapes: dict[Hashable, Shape | None] = {}
         self._journal: list[int] = []
+        self._by_row: dict[int, Shape] = {}
+        self._special: dict[int, Shape] = {}
+        """Those whose rows hold what `Table` alone cannot know."""
         self._in_use: dict[int, Shape] = {}
-        self._rows: Positions = np.zeros(0, dtype=np.intp)
         self._seen_by_all = 0
         self._rounds = 0
+        self.heap = heap_places(len(state.nodes))
+        """How early a place among the feasible nodes comes up in upstream's heap: the earlier, the larger."""
         self._labels_matter = any(True for kind in (Service, *OWNERS) for _ in state.all(kind))
 
     @property
@@ -109,7 +115,9 @@ class Kept:
             self._begin_tallies()
         key = self._key(pod)
         if key not in self._shapes:
-            shape = self._new_shape(pod) if self._is_served(pod) else None
+            shape = self._new_shape(pod)
+            while len(self._shapes) >= self._most:
+                self._discard(next(iter(self._shapes)))
             self._shapes[self._key(pod)] = shape
             return shape
         return self._shapes[key]
@@ -123,34 +131,44 @@ class Kept:
         owner = pod.pod.metadata.controller
         return (wants, requests, frozenset(pod.labels.items()), owner and (owner.kind, owner.name))
 
-    def _is_served(self, pod: PodInfo) -> bool:
-        for plugin in self._profile.filters:
-            if isinstance(plugin, COLUMNAR):
-                continue
-            found = plugin.filter(pod, self._state)
-            if isinstance(found, Refusal) or (found and (found.only is not None or type(plugin) not in READS)):
-                return False
-        return True
-
-    def _new_shape(self, pod: PodInfo) -> Shape:
-        spread, affinity = self._spread(pod), self._affinity(pod)
+    def _statics_of(self, pod: PodInfo) -> Statics | None:
+        """What the node objects alone say; None if a plugin names nodes, or turns all of them down."""
         key = _encoder.encode(_static_part(pod.wants.spec))
-        statics = self._statics.get(key)
-        if statics is None:
-            statics = self._statics[key] = Statics(pod, self._state, self._profile, self.columns)
-        shape = Shape(pod, asked_of(pod, self._state, self._profile), statics, spread, affinity)
-        while len(self._shapes) >= self._most:
-            self._discard(next(iter(self._shapes)))
-        shape.row = self._table.add(shape.asked, shape.base)
+        if key not in self._statics:
+            filters = [plugin.filter(pod, self._state) for plugin in self._profile.filters if type(plugin) in READS]
+            served = not any(isinstance(each, Refusal) or (each and each.only is not None) for each in filters)
+            self._statics[key] = Statics(pod, self._state, self._profile, self.columns) if served else None
+        return self._statics[key]
+
+    def _is_served(self, pod: PodInfo) -> bool:
+        """Whether all other filters either are columnar or have nothing to say."""
+        return all(
+            isinstance(plugin, COLUMNAR) or type(plugin) in READS or plugin.filter(pod, self._state) is None
+            for plugin in self._profile.filters
+        )
+
+    def _new_shape(self, pod: PodInfo) -> Shape | None:
+        statics = self._statics_of(pod)
+        if statics is None or not self._is_served(pod):
+            return None
+        asked = asked_of(pod, self._state, self._profile)
+        return Shape(pod, asked, statics, self._spread(pod), self._affinity(pod))
+
+    def _keep(self, shape: Shape) -> None:
+        """A shape that is asked for again gets a row."""
+        shape.row = self._table.add(shape.asked, shape.statics.base)
         shape.seen = len(self._journal)
-        return shape
+        self._by_row[shape.row] = shape
+        if not shape.asked.plain:
+            self._special[shape.row] = shape
 
     def _discard(self, key: Hashable) -> None:
         shape = self._shapes.pop(key)
-        if shape is not None:
+        if shape is not None and shape.row >= 0:
             self._table.remove(shape.row)
-            if self._in_use.pop(shape.row, None):
-                self._rows = np.fromiter(self._in_use, np.intp)
+            del self._by_row[shape.row]
+            self._in_use.pop(shape.row, None)
+            self._special.pop(shape.row, None)
 
     def _spread(self, pod: PodInfo) -> Spread | None:
         plugin = _first(self._profile, PodTopologySpread)
@@ -180,59 +198,78 @@ class Kept:
 
     # --- rows
 
-    def totals(self, shape: Shape) -> Totals:
-        """The row of a shape, up to date. It changes with the next correction."""
-        table, journal = self._table, self._journal
+    def totals(self, shape: Shape) -> Ints:
+        """The totals of a shape, up to date. They change with the next correction."""
+        if shape.row < 0:
+            if not shape.round:
+                shape.round = 1
+                once = self._table.once(shape.asked, shape.statics.base)
+                shape.settle(once)
+                return once
+            self._keep(shape)
+        self._catch_up(shape)
+        row = self._table.totals[shape.row]
+        shape.settle(row, self._table.base[shape.row], self.heap)
+        return row  # type: ignore[no-any-return]  # one row of them
+
+    def _catch_up(self, shape: Shape) -> None:
+        journal = self._journal
         seen = self._seen_by_all if shape.in_use and self._seen_by_all > shape.seen else shape.seen
         shape.seen = len(journal)
         shape.round = self._rounds
         behind = len(journal) - seen
-        if behind:
-            if behind <= _ONE_BY_ONE or not shape.asked.plain:
-                self._correct(shape, set(journal[seen:]))
-            elif behind <= _TOGETHER and shape.in_use:
-                self._correct_all(seen)
-            else:
-                self._correct_rows(np.array([shape.row]), {shape.row: shape}, journal[seen:])
-            if not shape.in_use and shape.asked.plain:
-                self._use(shape)
-        if shape.statics.normalised:
-            shape.renormalise(table)
-        row: Totals = table.totals[shape.row]
-        return row
+        if not behind:
+            return
+        if behind <= _ONE_BY_ONE or not shape.asked.plain:
+            self._correct(shape, set(journal[seen:]))
+        elif behind <= _TOGETHER and shape.in_use:
+            self._correct_all()
+        else:
+            self._correct_row(shape, journal[seen:])
+        if not shape.in_use and shape.asked.plain:
+            shape.in_use = True
+            self._in_use[shape.row] = shape
 
     def _correct(self, shape: Shape, changed: Iterable[int]) -> None:
         correct, row, asked = self._table.correct, shape.row, shape.asked
         for at in changed:
             if correct(row, asked, at):
-                shape.forget_feasible()
+                shape.unsettle()
 
-    def _correct_all(self, seen: int) -> None:
-        self._correct_rows(self._rows, self._in_use, self._journal[min(seen, self._seen_by_all) :])
-        self._seen_by_all = len(self._journal)
+    def _correct_row(self, shape: Shape, changed: list[int]) -> None:
+        places = set(changed) - self.columns.odd.keys()
+        if self._table.correct_row(shape.row, shape.asked, np.fromiter(places, np.intp)):
+            shape.unsettle()
+        self._correct(shape, self.columns.odd.keys() & set(changed))
+
+    def _correct_all(self) -> None:
+        """All rows at once; those in use are then up to date. Others must not be led astray by it either."""
+        journal, odd = self._journal, self.columns.odd
+        changed = set(journal[self._seen_by_all :])
+        for row in self._table.correct_all(np.fromiter(changed - odd.keys(), np.intp)).tolist():
+            if row in self._by_row:
+                self._by_row[row].unsettle()
+        for at in odd.keys() & changed:
+            for shape in self._by_row.values():
+                self._correct(shape, (at,))
+        for shape in self._special.values():
+            self._correct(shape, changed)
+        self._seen_by_all = len(journal)
         self._rounds += 1
         if self._rounds % _FORGOTTEN == 0:
             for row, shape in list(self._in_use.items()):
                 if self._rounds - shape.round > _FORGOTTEN:
                     shape.in_use, shape.seen = False, self._seen_by_all
                     del self._in_use[row]
-            self._rows = np.fromiter(self._in_use, np.intp)
 
-    def _correct_rows(self, rows: Positions, shapes: dict[int, Shape], changed: list[int]) -> None:
-        odd = self.columns.odd
-        places = {at for at in changed if at not in odd} if odd else set(changed)
-        flipped = self._table.update(rows, np.fromiter(places, np.intp))
-        for row in rows[flipped]:
-            shapes[int(row)].forget_feasible()
-        for at in odd.keys() & set(changed):
-            for row in rows:
-                self._correct(shapes[int(row)], (at,))
 
-    def _use(self, shape: Shape) -> None:
-        """A shape that is asked for again is in use from now on."""
-        shape.in_use = True
-        self._in_use[shape.row] = shape
-        self._rows = np.append(self._rows, shape.row)
+@lru_cache(maxsize=8)
+def heap_places(size: int) -> Ints:
+    """For each position the number of those, itself included, that do not come before it in preorder."""
+    keys = np.array([preorder_key(position) for position in range(size)], dtype=np.int64)
+    places: Ints = np.empty(size, dtype=np.int64)
+    places[np.argsort(keys)] = np.arange(size, 0, -1)
+    return places
 
 
 def _static_part(spec: PodSpec) -> tuple[object, ...]:

@@ -29,12 +29,11 @@ from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.scheduling.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.state import ClusterState
-from bayplan.scheduling.ties import preorder_key
 
 if TYPE_CHECKING:
     from bayplan.model.meta import KubernetesObject
     from bayplan.scheduling.decision import Decision
-    from bayplan.scheduling.fast.columns import Flags, Ints, Positions, Totals
+    from bayplan.scheduling.fast.columns import Flags, Positions
     from bayplan.scheduling.fast.shapes import Shape
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.pods import PodKey
@@ -54,7 +53,6 @@ class FastScheduler:
         """Where the next search begins."""
         self._score = ResourceScore(profile) if is_columnar(profile) else None
         self._kept: Kept | None = None
-        self._keys: Ints = np.zeros(0, dtype=np.int64)
 
     # --- what changes
 
@@ -145,49 +143,36 @@ class FastScheduler:
     def _best(self, shape: Shape, pod: PodInfo) -> int | None:
         assert self._kept is not None
         totals = self._kept.totals(shape)
-        size = len(totals)
-        enough = wanted(size, self.profile.percentage_of_nodes_to_score)
-        ok = self._allowed(shape, pod, totals)
-        if ok is None:
-            if self.start == 0 and enough >= size:
-                return self._first_of_best(shape, totals)
-            ok = totals >= 0
-        chosen = self._walk(ok, enough)
+        enough = wanted(len(totals), self.profile.percentage_of_nodes_to_score)
+        feasible = self._allowed(shape, pod)
+        if shape.row >= 0 and feasible is None and not shape.wishes and not self.start and enough >= len(totals):
+            at = int(totals.argmax())
+            return at if totals[at] >= 0 else None
+        chosen = shape.chosen if feasible is None else np.flatnonzero(feasible)
+        if self.start or len(chosen) > enough:
+            chosen, everybody = self._walk(chosen, enough)
+            if not everybody:
+                feasible = np.zeros(len(totals), dtype=np.bool_)
+                feasible[chosen] = True
         if len(chosen) < 2:
             return int(chosen[0]) if len(chosen) else None
-        if len(chosen) < np.count_nonzero(ok):
-            ok[:] = False
-            ok[chosen] = True
-        found = shape.among(totals, chosen, ok)
-        for plugin in (shape.spread, shape.affinity):
-            points = plugin.points(ok) if plugin else None
-            if points is not None:
-                found += points[chosen]
-        ties = np.flatnonzero(found == found.max())
-        return int(chosen[ties[self._keys[ties].argmin()]])
-
-    def _first_of_best(self, shape: Shape, totals: Totals) -> int | None:
-        """All nodes are scored, and totals are all there is to it."""
-        at = int(totals.argmax())
-        most = totals.item(at)
-        if most < 0:
-            return None
-        same = totals == most
-        if np.count_nonzero(same) == 1:
-            return at
-        ties = np.flatnonzero(same)
-        return int(ties[self._keys[shape.ranks(totals)[ties]].argmin()])
-
-    def _allowed(self, shape: Shape, pod: PodInfo, totals: Totals) -> Flags | None:
-        """The feasible nodes, where more than the totals decides about them."""
-        waited_for = self.state.waited_for
-        if not (shape.spread or shape.affinity or waited_for):
-            return None
-        ok: Flags = totals >= 0
+        points = shape.points(totals, chosen, feasible)
         if shape.spread:
-            shape.spread.keep(ok)
+            shape.spread.add_points(points, chosen, shape.version if chosen is shape.chosen else 0)
         if shape.affinity:
-            shape.affinity.keep(ok)
+            shape.affinity.add_points(points, chosen)
+        ties = np.flatnonzero(points == points.max())
+        return int(chosen[ties[self._kept.heap[ties].argmax()]])
+
+    def _allowed(self, shape: Shape, pod: PodInfo) -> Flags | None:
+        """The feasible nodes, where not all that the totals call feasible are."""
+        waited_for = self.state.waited_for
+        strict = [each for each in (shape.spread, shape.affinity) if each and each.is_strict]
+        if not strict and not waited_for:
+            return None
+        ok = shape.feasible.copy()
+        for each in strict:
+            each.keep(ok)
         if waited_for:
             self._yield_to_nominated(pod, ok)
         return ok
@@ -202,16 +187,18 @@ class FastScheduler:
             if node and ok[at] and filters.check_among_nominated(node, pod, self.state):
                 ok[at] = False
 
-    def _walk(self, ok: Flags, enough: int) -> Positions:
-        """The feasible nodes in search order, as many as are wanted; the next search begins where this one ended."""
-        found: Positions = np.flatnonzero(ok)
-        if self.start:
-            first = int(np.searchsorted(found, self.start))
+    def _walk(self, found: Positions, enough: int) -> tuple[Positions, bool]:
+        """The feasible nodes in search order, as many as are wanted, and whether that is all of them.
+
+        The next search begins where this one ended: at the first node too many.
+        """
+        first = int(np.searchsorted(found, self.start))
+        if first:
             found = np.concatenate((found[first:], found[:first]))
-        if len(found) > enough:
-            self.start = int(found[enough])
-            return found[:enough]
-        return found
+        if len(found) <= enough:
+            return found, True
+        self.start = int(found[enough])
+        return found[:enough], False
 
     def _shape_of(self, pod: PodInfo) -> Shape | None:
         """What is kept for pods like this one; None for those that go the readable way."""
@@ -225,9 +212,6 @@ class FastScheduler:
     def _current(self, score: ResourceScore) -> Kept:
         if self._kept is None or self._kept.is_full:
             self._kept = Kept(self.profile, score, self.state)
-            size = len(self.state.nodes)
-            if len(self._keys) != size:
-                self._keys = np.array([preorder_key(at) for at in range(size)], dtype=np.int64)
         return self._kept
 
 

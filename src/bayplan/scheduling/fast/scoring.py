@@ -6,48 +6,53 @@ Both forms give the totals of the readable plugins to the last digit: whole numb
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayplan.model.resources import CPU, MEMORY, PODS
 from bayplan.scheduling.arguments import CPU_AND_MEMORY
-from bayplan.scheduling.fast.columns import balance
 from bayplan.scheduling.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bayplan.scheduling.fast.columns import Floats
+    from numpy.typing import NDArray
+
+    from bayplan.scheduling.fast.columns import Facts, Floats
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.state import NodeState
 
 REFUSED = -500_000_000
-"""Stands for "not feasible" in a column of totals: two of them still fit in 32 bits."""
+"""Stands for "not feasible" among scores, far below what any sum of points could make up for."""
 
 
 class Asked:
     """What a pod asks for: of each resource, for scoring, and whether it is scored for balance at all."""
 
-    __slots__ = ("amounts", "balanced", "nonzero", "odd", "plain", "requested")
+    __slots__ = ("amounts", "balanced", "cpu", "memory", "nonzero", "odd", "others", "plain", "requested")
 
     def __init__(
         self,
-        amounts: tuple[tuple[str, int], ...],
+        amounts: dict[str, int],
         nonzero: tuple[int, int],
         requested: tuple[int, int],
         odd: Callable[[NodeState], int],
         *,
         plain: bool,
     ) -> None:
-        self.amounts = amounts
-        self.odd = odd
-        """What the plugins themselves say of a node that is not like others, or of any if the pod is not `plain`."""
-        self.plain = plain
+        self.amounts = {PODS: 1, **amounts}
+        self.cpu: float = amounts.get(CPU, -math.inf)
+        self.memory: float = amounts.get(MEMORY, -math.inf)
+        self.others = tuple((name, amount) for name, amount in amounts.items() if name not in (CPU, MEMORY))
         self.nonzero = nonzero
         self.requested = requested
         self.balanced = 1 if any(requested) else 0
+        self.odd = odd
+        """What the plugins themselves say of a node that is not like others, or of any if the pod is not `plain`."""
+        self.plain = plain
 
 
 class ResourceScore:
@@ -79,7 +84,7 @@ class ResourceScore:
 
     def many(
         self, capacity: Floats, nonzero: Floats, requested: Floats, balance: Floats,
-        pod_nonzero: Floats, pod_requested: Floats, balanced: Floats,
+        pod_nonzero: NDArray[Any], pod_requested: NDArray[Any], balanced: Floats | float,
     ) -> Floats:  # fmt: skip
         """Scores of nodes that fit, for shapes that broadcast: pods by nodes. Axis 0 is CPU and memory."""
         share = nonzero + pod_nonzero
@@ -119,32 +124,28 @@ class ResourceScore:
             total += gap
         return total
 
-    def one(self, asked: Asked, node: NodeState) -> int:
+    def one(self, asked: Asked, facts: Facts, node: NodeState) -> int:
         """The score of one node with CPU and memory, or REFUSED if the pod does not fit."""
-        capacity, requested = node.allocatable, node.requested
-        if len(node.pods) >= capacity.get(PODS, 0):
+        places, free_cpu, free_memory, cpu, memory, busy_cpu, busy_memory, used, held, before = facts
+        if places < 1 or asked.cpu > free_cpu or asked.memory > free_memory:
             return REFUSED
-        for name, amount in asked.amounts:
-            if amount > capacity.get(name, 0) - requested.get(name, 0):
+        for name, amount in asked.others:
+            if amount > node.allocatable.get(name, 0) - node.requested.get(name, 0):
                 return REFUSED
-        cpu_capacity, memory_capacity = capacity[CPU], capacity[MEMORY]
-        cpu, memory = node.nonzero_cpu + asked.nonzero[0], node.nonzero_memory + asked.nonzero[1]
+        busy_cpu += asked.nonzero[0]
+        busy_memory += asked.nonzero[1]
         if self._most:
-            cpu, memory = min(cpu, cpu_capacity), min(memory, memory_capacity)
+            left_cpu, left_memory = min(busy_cpu, cpu), min(busy_memory, memory)
         else:
-            cpu, memory = cpu_capacity - cpu, memory_capacity - memory
-            cpu, memory = (0 if cpu < 0 else cpu), (0 if memory < 0 else memory)
-        weights = self._weights
-        total = (
-            (cpu * 100 // cpu_capacity * weights[0] + memory * 100 // memory_capacity * weights[1])
-            // (weights[0] + weights[1])
-            * self._fit
-        )
-        if self._balance and asked.balanced:
-            cpu, memory = requested.get(CPU, 0), requested.get(MEMORY, 0)
-            before = balance(cpu, memory, cpu_capacity, memory_capacity)
-            after = balance(cpu + asked.requested[0], memory + asked.requested[1], cpu_capacity, memory_capacity)
-            total += (50 + (50 + after - before) // 2) * self._balance
+            left_cpu = cpu - busy_cpu if busy_cpu < cpu else 0
+            left_memory = memory - busy_memory if busy_memory < memory else 0
+        of_cpu, of_memory = self._weights
+        points = left_cpu * 100 // cpu * of_cpu + left_memory * 100 // memory * of_memory
+        total = points // (of_cpu + of_memory) * self._fit
+        if asked.balanced and self._balance:
+            cpu_share, memory_share = (used + asked.requested[0]) / cpu, (held + asked.requested[1]) / memory
+            gap = (1.0 if cpu_share > 1.0 else cpu_share) - (1.0 if memory_share > 1.0 else memory_share)
+            total += (50 + (50 + int((1.0 - abs(gap / 2)) * 100.0) - before) // 2) * self._balance
         return total
 
 

@@ -16,7 +16,7 @@ from bayplan.scheduling.plugins.pod_topology_spread import HARD, SOFT
 from bayplan.scheduling.plugins.pod_topology_spread.constraints import HOSTNAME, Eligibility
 
 if TYPE_CHECKING:
-    from bayplan.scheduling.fast.columns import Columns, Flags, Floats, Group, Positions, Totals
+    from bayplan.scheduling.fast.columns import Columns, Flags, Floats, Group, Ints, Positions
     from bayplan.scheduling.fast.tallies import Tallies, Tally
     from bayplan.scheduling.plugins.pod_topology_spread import PodTopologySpread
     from bayplan.scheduling.plugins.pod_topology_spread.constraints import Constraint
@@ -47,7 +47,7 @@ class _Hard:
 
 
 class _Soft:
-    __slots__ = ("_absent", "_by_host", "_group", "_skew", "_tally")
+    __slots__ = ("_absent", "_by_host", "_codes", "_group", "_skew", "_tally", "_weight")
 
     def __init__(self, constraint: Constraint, tally: Tally, group: Group) -> None:
         self._tally = tally
@@ -55,36 +55,44 @@ class _Soft:
         self._skew = float(constraint.max_skew - 1)
         self._by_host = constraint.topology_key == HOSTNAME
         self._absent = [code for code, value in enumerate(group.values) if value is None]
+        self._codes: Positions
+        self._weight = 0.0
 
-    def points(self, considered: Flags, number: int) -> Floats:
-        """How many are around each node, weighed by the number of domains that are considered."""
-        size = number if self._by_host else self._domains(considered, number)
-        around: Floats = np.multiply(self._tally.counts, math.log(size + 2), dtype=np.float64)
-        around += self._skew
-        group = self._group
+    def choose(self, chosen: Positions, considered: Flags | None) -> None:
+        """Take note of the nodes to be scored: the number of their domains is what counts weigh by."""
+        number = len(chosen) if considered is None else int(np.count_nonzero(considered))
+        self._codes = chosen if self._by_host else self._group.codes[chosen]
+        if not self._by_host:
+            number = self._domains(self._codes if considered is None else self._codes[considered])
+        self._weight = math.log(number + 2)
+
+    def _domains(self, codes: Positions) -> int:
+        """No label and an empty one are the same domain."""
+        values = self._group.values
+        there = np.zeros(len(values), dtype=np.bool_)
+        there[codes] = True
+        nameless = [code for code, value in enumerate(values) if value in (None, "")]
+        return int(np.count_nonzero(there)) - (len(nameless) == 2 and bool(there[nameless].all()))
+
+    def around(self) -> Floats:
+        """How many are around each of the chosen nodes, weighed."""
+        counts = self._tally.counts[self._codes] if self._by_host else self._tally.counts
+        around: Floats = np.multiply(counts, self._weight, dtype=np.float64)
+        if self._skew:
+            around += self._skew
         if self._by_host:
             if self._absent:
-                around[np.isin(group.codes, self._absent)] = 0.0
+                around[np.isin(self._group.codes[self._codes], self._absent)] = 0.0
             return around
         around[self._absent] = 0.0
-        by_node: Floats = around[group.codes]
+        by_node: Floats = around[self._codes]
         return by_node
-
-    def _domains(self, considered: Flags, number: int) -> int:
-        """The domains with a node that is considered. No label and an empty one are the same."""
-        group = self._group
-        if number == len(considered):
-            return len(group.values) - (None in group.values and "" in group.values)
-        there = np.zeros(len(group.values), dtype=np.bool_)
-        there[group.codes[considered]] = True
-        nameless = [code for code, value in enumerate(group.values) if value in (None, "")]
-        return int(np.count_nonzero(there)) - (len(nameless) == 2 and bool(there[nameless].all()))
 
 
 class Spread:
     """A pod's spread constraints."""
 
-    __slots__ = ("_hard", "_labelled", "_soft", "_weight")
+    __slots__ = ("_considered", "_hard", "_labelled", "_soft", "_version", "_weight")
 
     def __init__(
         self, plugin: PodTopologySpread, weight: int, pod: PodInfo, state: ClusterState, columns: Columns,
@@ -100,6 +108,9 @@ class Spread:
             self._hard.append(_Hard(each, tallies.of(_crowd(pod, each), group, eligible), eligible, pod))
         needs_all = plugin.needs_all(pod)
         self._labelled = _labelled(soft, columns) if needs_all else None
+        self._considered: Flags | None = None
+        """Of the chosen nodes those that have a place in every topology; None if all of them do."""
+        self._version = 0
         self._soft: list[_Soft] = []
         for each in soft if weight else ():
             if each.topology_key == HOSTNAME:
@@ -111,29 +122,44 @@ class Spread:
                 tally = tallies.of(_crowd(pod, each), columns.topology(each.topology_key), eligible)
             self._soft.append(_Soft(each, tally, columns.topology(each.topology_key)))
 
-    def __bool__(self) -> bool:
-        return bool(self._hard or self._soft)
+    @property
+    def is_strict(self) -> bool:
+        """Whether there are hard constraints."""
+        return bool(self._hard)
+
+    @property
+    def has_wishes(self) -> bool:
+        """Whether there are soft ones."""
+        return bool(self._soft)
 
     def keep(self, ok: Flags) -> None:
         """Strike out the nodes that hard constraints forbid."""
         for each in self._hard:
             each.keep(ok)
 
-    def points(self, feasible: Flags) -> Totals | None:
-        """What soft constraints give the feasible nodes."""
+    def _choose(self, chosen: Positions) -> None:
+        labelled = None if self._labelled is None else self._labelled[chosen]
+        self._considered = None if labelled is None or labelled.all() else labelled
+        for each in self._soft:
+            each.choose(chosen, self._considered)
+
+    def add_points(self, points: Ints, chosen: Positions, version: int) -> None:
+        """Add what soft constraints give the chosen nodes. A version other than 0 stands for the same nodes again."""
         if not self._soft:
-            return None
-        considered = feasible if self._labelled is None else feasible & self._labelled
-        number = int(np.count_nonzero(considered))
-        if not number:
-            return None
-        raw = self._soft[0].points(considered, number)
+            return
+        if not version or version != self._version:
+            self._choose(chosen)
+            self._version = version
+        raw = self._soft[0].around()
         for each in self._soft[1:]:
-            raw += each.points(considered, number)
+            raw += each.around()
         whole = np.floor(raw)
         raw -= whole
         whole += raw >= 0.5
-        counted = whole if number == len(considered) else whole[considered]
+        considered = self._considered
+        counted = whole if considered is None else whole[considered]
+        if not len(counted):
+            return
         least, most = float(counted.min()), float(counted.max())
         if most == 0:
             whole[:] = MAX_SCORE
@@ -142,11 +168,10 @@ class Spread:
             whole *= MAX_SCORE
             whole /= most
             np.floor(whole, out=whole)
-        points = whole.astype(np.int32)
-        if number != len(considered):
-            points[~considered] = 0
-        points *= self._weight
-        return points
+        if considered is not None:
+            whole *= considered
+        whole *= self._weight
+        points += whole.astype(np.int64)
 
 
 def _crowd(pod: PodInfo, constraint: Constraint) -> Alike:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayplan.scheduling.fast.scoring import REFUSED
 from bayplan.scheduling.framework import MAX_SCORE, Refusal
 from bayplan.scheduling.plugins.image_locality import ImageLocality, image_names
 from bayplan.scheduling.plugins.node_affinity import NodeAffinity
@@ -19,64 +20,75 @@ from bayplan.scheduling.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.scheduling.plugins.taint_toleration import TaintToleration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable
 
     from bayplan.model.affinity import NodeAffinity as Affinity
-    from bayplan.scheduling.fast.columns import Columns, Flags, Group, Ints, Totals
+    from bayplan.scheduling.fast.columns import Columns, Flags, Group, Ints, Positions
     from bayplan.scheduling.framework import NodeFilter, Plugin, Profile
     from bayplan.scheduling.pods import PodInfo
     from bayplan.scheduling.state import ClusterState, NodeState
 
     Reading = tuple[Hashable, Callable[[NodeState], Hashable]]
 
+ALL = slice(None)
+
 
 class Normalised:
     """Raw scores that are brought to 0..100 by the largest among the feasible nodes; reversed, the largest gets 0."""
 
-    __slots__ = ("_reverse", "_weight", "raw")
+    __slots__ = ("_raw", "_reverse", "_top", "_weight")
 
     def __init__(self, raw: Ints, weight: int, *, reverse: bool) -> None:
-        self.raw = raw
+        self._raw = raw
         self._weight = weight
         self._reverse = reverse
+        self._top = int(raw.argmax())
 
     def most(self, feasible: Flags) -> int:
-        """The largest of them."""
-        return int(self.raw.max(initial=0, where=feasible))
+        """The largest of them; mostly that of a node with the largest of all."""
+        if feasible[self._top]:
+            return int(self._raw[self._top])
+        return int((self._raw * feasible).max())
 
-    def points(self, most: int) -> Totals:
+    def points(self, most: int, chosen: Positions | slice = ALL) -> Ints:
         """What they come to. Those of nodes that are not feasible mean nothing."""
+        raw = self._raw[chosen]
         if most == 0:
-            return np.full(self.raw.shape, MAX_SCORE * self._weight if self._reverse else 0, dtype=np.int32)
-        shares = self.raw * MAX_SCORE // most
-        return ((MAX_SCORE - shares if self._reverse else shares) * self._weight).astype(np.int32)
+            return np.full(raw.shape, MAX_SCORE * self._weight if self._reverse else 0, dtype=np.int64)
+        shares = raw * MAX_SCORE // most
+        if self._reverse:
+            np.subtract(MAX_SCORE, shares, out=shares)
+        shares *= self._weight
+        return shares
 
 
 class Statics:
     """The answers of all such plugins: `ok` nodes pass their filters, `refusals` says why others do not."""
 
-    __slots__ = ("_codes", "_reasons", "fixed", "normalised", "ok")
+    __slots__ = ("_codes", "_reasons", "base", "normalised", "ok")
 
     def __init__(self, pod: PodInfo, state: ClusterState, profile: Profile, columns: Columns) -> None:
         size = len(columns.nodes)
-        self._codes: Totals = np.zeros(size, dtype=np.int32)
+        self._codes: Ints = np.zeros(size, dtype=np.int64)
         self._reasons: list[Refusal | None] = [None]
-        self.fixed: Totals = np.zeros(size, dtype=np.int32)
+        self.base: Ints = np.zeros(size, dtype=np.int64)
+        """Points that do not depend on other nodes; far below zero for nodes that are not ok."""
         self.normalised: list[Normalised] = []
         for plugin in profile.filters:
             reads = READS.get(type(plugin))
             found = plugin.filter(pod, state) if reads else None
             if reads and found is not None:
                 assert not isinstance(found, Refusal)  # such pods are not placed this way
-                self._filter(found, columns.group(*reads(plugin, pod)))
+                self._filter(found, columns.group(*reads(plugin, pod, state)))
         self.ok: Flags = self._codes == 0
         for plugin, weight in profile.scorers:
             reads = READS.get(type(plugin))
             if reads:
-                self._score(plugin, weight, pod, state, columns.group(*reads(plugin, pod)))
+                self._score(plugin, weight, pod, state, columns.group(*reads(plugin, pod, state)))
+        self.base[~self.ok] = REFUSED
 
     def _filter(self, found: NodeFilter, group: Group) -> None:
-        codes = np.array([self._code(found.check(node)) for node in group.heads], dtype=np.int32)
+        codes = np.array([self._code(found.check(node)) for node in group.heads], dtype=np.int64)
         if codes.any():
             self._codes = np.where(self._codes == 0, codes[group.codes], self._codes)
 
@@ -91,19 +103,14 @@ class Statics:
             return
         raw = np.array([scorer.score(node) for node in group.heads], dtype=np.int64)
         if isinstance(plugin, ImageLocality):
-            self.fixed += (raw[group.codes] * weight).astype(np.int32)
+            self.base += raw[group.codes] * weight
             return
         reverse = isinstance(plugin, TaintToleration)
         spread = Normalised(raw[group.codes], weight, reverse=reverse)
         if raw.any():
             self.normalised.append(spread)
         else:
-            self.fixed += spread.points(0)
-
-    def refusals(self, feasible: Flags) -> Iterable[tuple[Refusal, int]]:
-        """Why nodes are refused here, and how many for each reason; none of them is feasible."""
-        counts = np.bincount(self._codes[~feasible], minlength=len(self._reasons))
-        return [(reason, int(count)) for reason, count in zip(self._reasons, counts, strict=True) if reason and count]
+            self.base += spread.points(0)
 
 
 def _label_keys(affinity: Affinity | None) -> set[str]:
@@ -114,7 +121,7 @@ def _label_keys(affinity: Affinity | None) -> set[str]:
     return {one.key for term in terms for one in term.match_expressions} | {"" for term in terms if term.match_fields}
 
 
-def _affinity_reading(plugin: Plugin, pod: PodInfo) -> Reading:
+def _affinity_reading(plugin: Plugin, pod: PodInfo, _state: ClusterState) -> Reading:
     """The labels that selectors speak of; the empty key stands for the node's name."""
     assert isinstance(plugin, NodeAffinity)
     spec = pod.wants.spec
@@ -124,20 +131,21 @@ def _affinity_reading(plugin: Plugin, pod: PodInfo) -> Reading:
     return ("labels", keys), lambda node: tuple(node.labels.get(key) if key else node.name for key in keys)
 
 
-def _image_reading(_plugin: Plugin, pod: PodInfo) -> Reading:
-    images = image_names(pod.wants.spec)
+def _image_reading(_plugin: Plugin, pod: PodInfo, state: ClusterState) -> Reading:
+    """Whether the images are there; mostly no node has reported any of them."""
+    images = tuple(name for name in image_names(pod.wants.spec) if name in state.images)
     return ("images", images), lambda node: tuple(name in node.images for name in images)
 
 
-READS: dict[type[Plugin], Callable[[Plugin, PodInfo], Reading]] = {
-    NodeUnschedulable: lambda _plugin, _pod: ("unschedulable", lambda node: node.node.spec.unschedulable),
-    NodeName: lambda _plugin, _pod: ("name", lambda node: node.name),
-    TaintToleration: lambda _plugin, _pod: (
+READS: dict[type[Plugin], Callable[[Plugin, PodInfo, ClusterState], Reading]] = {
+    NodeUnschedulable: lambda *_: ("unschedulable", lambda node: node.node.spec.unschedulable),
+    NodeName: lambda *_: ("name", lambda node: node.name),
+    TaintToleration: lambda *_: (
         "taints",
         lambda node: tuple((each.key, each.value, each.effect) for each in node.node.spec.taints),
     ),
     NodeAffinity: _affinity_reading,
-    NodeDeclaredFeatures: lambda _plugin, _pod: ("features", lambda node: node.node.status.declared_features),
+    NodeDeclaredFeatures: lambda *_: ("features", lambda node: node.node.status.declared_features),
     ImageLocality: _image_reading,
 }
 """The plugins that look at the node object alone, and what they read of it for a pod."""

@@ -6,6 +6,7 @@ until one passes, with filters that are prepared once for all of them.
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,7 +27,7 @@ from bayplan.scheduling.whatif.lowering import least
 from bayplan.scheduling.whatif.needs import Demands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from bayplan.scheduling.filtering import Filters
     from bayplan.scheduling.framework import Profile, Refusal
@@ -36,20 +37,19 @@ if TYPE_CHECKING:
     Signature = frozenset[tuple[str, str]]
     Accept = Callable[[Changes], bool]
 
-_CHEAP = 20
-"""What it costs, in nodes asked, to prepare filters that need not look at every node."""
+_CHEAP, _WIDE = 20, 3
+"""What preparing filters costs: as many nodes asked, or as many for each node where all pods must be looked at."""
 
 
 class Budget:
     """How many more nodes may be asked: a search in a large cluster ends before it tires people."""
 
     def __init__(self, nodes: int) -> None:
-        self._left = max(100_000, 12 * nodes)
+        self._left = max(100_000, 16 * nodes)
 
-    def spend(self, nodes: int) -> bool:
-        """Take so many; whether there were any left."""
+    def spend(self, nodes: int) -> None:
+        """Take so many."""
         self._left -= nodes
-        return self._left > 0
 
     @property
     def exhausted(self) -> bool:
@@ -79,23 +79,28 @@ class Candidate(NamedTuple):
 class Bench:
     """What can be asked about one pod in one state."""
 
-    def __init__(
-        self, state: ClusterState, profile: Profile, pod: PodInfo, budget: Budget, nodes: Sequence[NodeState]
-    ) -> None:
+    def __init__(self, state: ClusterState, profile: Profile, pod: PodInfo, budget: Budget) -> None:
         self.state = state
         self.profile = profile
         self.pod = pod
         self.budget = budget
         self.demands = Demands(pod)
         self._prepared: dict[frozenset[object], tuple[Filters, PodInfo]] = {}
+        self._relevant: dict[tuple[object, ...], bool] = {}
         self.whole = self.filters(())[0].whole
-        self.sites = [self._site(node) for node in nodes] if self.whole is None else []
+        self.sites = [self._site(node) for node in state.nodes] if self.whole is None else []
+
+    def beside(self, node: NodeState) -> Bench:
+        """The same for one node that is not there, and empty: no rule about pods counts it differently then."""
+        other = copy(self)
+        other.sites = [self._site(node)]
+        return other
 
     # --- asking
 
     def filters(self, changes: Iterable[Change]) -> tuple[Filters, PodInfo]:
         """The filters for the pod with these changes to it. What it asks less of, it asks next to nothing of."""
-        made = [_to_the_least(each, self.pod) for each in changes if not each.touches_state]
+        made = [_to_the_least(each, self.pod) for each in changes if each.nodes is None]
         key: frozenset[object] = frozenset(made)
         if key not in self._prepared:
             pod = self.pod.pod
@@ -103,7 +108,7 @@ class Bench:
                 pod = each.to_pod(pod)
             info = PodInfo(pod)
             wide = bool(self.demands.looser)
-            self.budget.spend(len(self.state.nodes) if wide else _CHEAP)
+            self.budget.spend(len(self.state.nodes) * _WIDE if wide else _CHEAP)
             self._prepared[key] = prepare(self.profile, info, self.state), info
         return self._prepared[key]
 
@@ -115,8 +120,17 @@ class Bench:
             return False
         return filters.check_among_nominated(opened(node, changes), info, self.state) is None
 
+    def is_relevant(self, other: PodInfo) -> bool:
+        """Whether the rules between pods may speak of another pod: told by labels alone, so rather too often."""
+        key = (id(other.wants), *other.labels.items())
+        if key not in self._relevant:
+            self._relevant[key] = self.demands.concern(other) or any(
+                term.selector.matches(self.pod.labels) for term in other.wants.anti_affinity
+            )
+        return self._relevant[key]
+
     def _site(self, node: NodeState) -> Site:
-        self.budget.spend(1)
+        self.budget.spend(2)
         filters, info = self.filters(())
         refusals = self._refusals(filters, node)
         view = node

@@ -9,8 +9,7 @@ A set of changes costs, compared in this order:
 from __future__ import annotations
 
 from enum import StrEnum
-from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
 
     from bayplan.scheduling.state import ClusterState
 
-Amount = tuple[int | Fraction, ...]
+Amount = tuple[int, ...]
+_WHOLE = 10**12
+"""Shares are counted in such small parts that different ones differ."""
 
 
 class Kind(StrEnum):
@@ -75,7 +76,10 @@ class Change(msgspec.Struct, frozen=True, tag_field="kind", rename="camel"):
         """How much of it."""
         return ()
 
-    touches_state: ClassVar[bool] = False
+    @property
+    def nodes(self) -> tuple[str, ...] | None:
+        """The nodes that it changes; None for a change to the pod itself."""
+        return None
 
     def __hash__(self) -> int:
         return hash((self.kind, self.what))  # some hold selectors, which have no hash
@@ -105,8 +109,9 @@ def cost(changes: Iterable[Change]) -> Cost:
 def applied(changes: Iterable[Change], pod: Pod, state: ClusterState) -> tuple[Pod, ClusterState]:
     """The pod and the cluster with all of the changes. What was given stays as it is."""
     made = [*changes]
-    if any(each.touches_state for each in made):
-        state = state.copy()
+    touched = [each.nodes for each in made if each.nodes is not None]
+    if touched:
+        state = state.copy({name for names in touched for name in names})
     for each in made:
         pod = each.to_pod(pod)
         each.to_state(state)
@@ -130,7 +135,7 @@ class LowerRequest(Change, frozen=True, tag=str(Kind.LOWER_REQUEST)):
 
     @property
     def amount(self) -> Amount:
-        return (Fraction(self.asked - self.to, self.asked),)
+        return ((self.asked - self.to) * _WHOLE // self.asked,)
 
     def to_pod(self, pod: Pod) -> Pod:
         return lowered(pod, self.resource, self.to)
@@ -315,8 +320,11 @@ class RemoveGates(Change, frozen=True, tag=str(Kind.REMOVE_GATES)):
 class UncordonNode(Change, frozen=True, tag=str(Kind.UNCORDON_NODE)):
     """A node takes pods again."""
 
-    touches_state: ClassVar[bool] = True
     node: str
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.node,)
 
     def to_node(self, node: Node) -> Node:
         """The node, uncordoned."""
@@ -335,9 +343,12 @@ class UncordonNode(Change, frozen=True, tag=str(Kind.UNCORDON_NODE)):
 class RecoverNode(Change, frozen=True, tag=str(Kind.RECOVER_NODE)):
     """A node is well again: the taints that tell of its condition are gone."""
 
-    touches_state: ClassVar[bool] = True
     node: str
     taints: tuple[str, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.node,)
 
     def to_node(self, node: Node) -> Node:
         """The node, recovered."""
@@ -356,11 +367,14 @@ class RecoverNode(Change, frozen=True, tag=str(Kind.RECOVER_NODE)):
 class AddNode(Change, frozen=True, tag=str(Kind.ADD_NODE)):
     """One more node, empty, of an existing one's shape. `size` is by what shapes are compared."""
 
-    touches_state: ClassVar[bool] = True
     like: str
     size: tuple[int, ...]
     offers: dict[str, str]
     node: Node
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def amount(self) -> Amount:
@@ -380,13 +394,16 @@ class AddNode(Change, frozen=True, tag=str(Kind.ADD_NODE)):
 class MovePod(Change, frozen=True, tag=str(Kind.MOVE_POD)):
     """Another pod goes to another node, where it fits. `share`: of its node, in millionths."""
 
-    touches_state: ClassVar[bool] = True
     namespace: str
     name: str
     priority: int
     share: int
     origin: str
     to: str
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.origin, self.to)
 
     @property
     def amount(self) -> Amount:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.scheduling.filtering import prepare
 from bayplan.scheduling.plugins.node_ports import ports_clash
-from bayplan.scheduling.pods import PodInfo, PodKey, selector_of
+from bayplan.scheduling.pods import PodInfo, PodKey
 from bayplan.scheduling.whatif.bench import opened
 from bayplan.scheduling.whatif.changes import Change, Cost, DropHostPort, MovePod, cost
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _MIRROR = "kubernetes.io/config.mirror"
 _PLACE = "pods"
 _MILLION = 1_000_000
+_COPYING = 8
+"""What a check costs, in nodes asked, that is made on a copy of the filters."""
 
 
 class Leaving(NamedTuple):
@@ -64,8 +66,8 @@ class Rooms:
         self._by_size: dict[tuple[tuple[str, int], ...], list[str]] = {}
         self._known: dict[tuple[PodKey, bool], list[str]] = {}
 
-    def enough(self, pod: PodInfo, origin: str) -> list[str]:
-        """The nodes, other than its own, that have what the pod asks for."""
+    def enough(self, pod: PodInfo) -> list[str]:
+        """The nodes that have what the pod asks for; its own may be among them."""
         size = tuple(pod.requests.items())
         if size not in self._by_size:
             self._bench.budget.spend(len(self._bench.state.nodes) // 8)
@@ -75,7 +77,7 @@ class Rooms:
                 if node.free_places > 0
                 and all(amount <= node.allocatable.get(name, 0) - node.requested.get(name, 0) for name, amount in size)
             ]
-        return [name for name in self._by_size[size] if name != origin]
+        return self._by_size[size]
 
     def of(self, pod: PodInfo, origin: str, *, every: bool) -> list[str]:
         """The nodes that would take it: all of them, or the first."""
@@ -92,10 +94,10 @@ class Rooms:
         found: list[str] = []
         state.drop_pod(pod.key)
         filters = prepare(bench.profile, unbound, state)
-        for name in self.enough(pod, origin) if filters.whole is None else ():
+        for name in self.enough(pod) if filters.whole is None else ():
             node = state.node(name)
             assert node is not None  # it is one of the state's
-            named = filters.only is None or name in filters.only
+            named = name != origin and (filters.only is None or name in filters.only)
             bench.budget.spend(1)
             if named and filters.check_among_nominated(node, unbound, state) is None:
                 found.append(name)
@@ -119,7 +121,7 @@ def _near(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | No
         if bench.budget.exhausted:
             return None
         site, pod = leaving.site, leaving.pod
-        if not rooms.enough(pod, site.node.name):
+        if not any(name != site.node.name for name in rooms.enough(pod)):
             continue
         free = [each for each in bench.demands.looser if each not in leaving.changes]
         for more in combinations(free, size - 1 - len(leaving.changes)):
@@ -137,6 +139,7 @@ def _leaving(bench: Bench, size: int) -> Iterator[Leaving]:
         rigid = sorted((each for each in needs.rigid if len(each) < size), key=len)
         if not rigid:
             continue
+        rules_alone = not (needs.short or needs.ports or needs.stubborn)
         for number, pod in enumerate(site.node.pods.values()):
             still = {
                 name: left
@@ -144,6 +147,8 @@ def _leaving(bench: Bench, size: int) -> Iterator[Leaving]:
                 if (left := deficit - (1 if name == _PLACE else pod.requests.get(name, 0))) > 0
             }
             if len(still) + len(rigid[0]) >= size or not is_movable(pod):
+                continue
+            if rules_alone and not bench.is_relevant(pod):
                 continue
             rest = _rest(bench, site, pod, still)
             if rest is None:
@@ -170,7 +175,7 @@ def _rest(bench: Bench, site: Site, pod: PodInfo, still: dict[str, int]) -> Chan
 
 def _refuge(bench: Bench, rooms: Rooms, node: NodeState, leaving: PodInfo, changes: Changes) -> str:
     """Where a pod can go so that the node takes the pod; empty if there is no such place."""
-    every = _is_relevant(bench.pod, leaving)
+    every = bench.is_relevant(leaving)
     if not every and not _passes(bench, changes, node, leaving, node, None):
         return ""
     for name in rooms.of(leaving, node.name, every=every):
@@ -183,7 +188,7 @@ def _passes(
     bench: Bench, changes: Changes, node: NodeState, moved: PodInfo, origin: NodeState, to: NodeState | None
 ) -> bool:
     """Whether a node takes the pod once another has moved."""
-    bench.budget.spend(2)
+    bench.budget.spend(_COPYING)
     filters, info = bench.filters(changes)
     if filters.whole is not None or (filters.only is not None and node.name not in filters.only):
         return False
@@ -209,7 +214,7 @@ def _far(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | Non
         (move(pod, node, ""), pod, node)
         for node in bench.state.nodes
         for pod in node.pods.values()
-        if is_movable(pod) and _is_relevant(bench.pod, pod)
+        if is_movable(pod) and bench.is_relevant(pod)
     ]
     tries = [
         ((each.kinds, change.amount), group, more, pod, node)
@@ -228,17 +233,3 @@ def _far(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | Non
                 if _passes(bench, changes, candidate.site.node, pod, node, bench.state.node(name)) and accept(made):
                     return made
     return None
-
-
-def _is_relevant(pod: PodInfo, other: PodInfo) -> bool:
-    """Whether the rules between pods may speak of these two: told by labels alone, so rather too often."""
-    hard = pod.wants.spec.topology_spread_constraints
-    if pod.namespace == other.namespace and any(
-        selector_of(each.label_selector).matches(other.labels)
-        for each in hard
-        if each.when_unsatisfiable == "DoNotSchedule"
-    ):
-        return True
-    if any(term.selector.matches(other.labels) for term in (*pod.wants.affinity, *pod.wants.anti_affinity)):
-        return True
-    return any(term.selector.matches(pod.labels) for term in other.wants.anti_affinity)

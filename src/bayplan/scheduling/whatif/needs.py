@@ -18,6 +18,7 @@ from bayplan.model.taints import HARD_EFFECTS
 from bayplan.scheduling.plugins.node_ports import ports_clash
 from bayplan.scheduling.plugins.node_resources_fit import TOO_MANY_PODS
 from bayplan.scheduling.plugins.node_unschedulable import CORDON
+from bayplan.scheduling.pods import selector_of
 from bayplan.scheduling.whatif.changes import (
     AddToleration,
     Change,
@@ -35,6 +36,7 @@ from bayplan.scheduling.whatif.lowering import least
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from bayplan.model.affinity import TopologySpreadConstraint
     from bayplan.model.node_selectors import NodeTerm
     from bayplan.model.pods import PodSpec
     from bayplan.model.taints import Taint
@@ -82,6 +84,10 @@ class Demands:
             *(DropNodeSelector(key, value) for key, value in spec.node_selector.items()),
             *dict.fromkeys(change for term in self._terms for change, _ in term),
         )
+        self._about = [
+            *(selector_of(each.label_selector) for each in hard_constraints(spec)),
+            *(term.selector for term in (*pod.wants.affinity, *pod.wants.anti_affinity)),
+        ]
         self.looser: Changes = tuple(_looser(spec, self.rules_about_nodes))
 
     def needs(self, node: NodeState, refusals: Collection[Refusal]) -> Needs:
@@ -112,6 +118,10 @@ class Demands:
                 return None
             found.append(LowerRequest(name, asked, asked - deficit, node.name))
         return tuple(found)
+
+    def concern(self, other: PodInfo) -> bool:
+        """Whether the pod's rules about pods may speak of another."""
+        return any(selector.matches(other.labels) for selector in self._about)
 
     def _deficit(self, node: NodeState, name: str) -> int:
         if name == _PLACE:
@@ -190,9 +200,14 @@ def _expressions(spec: PodSpec) -> Expressions:
     )
 
 
+def hard_constraints(spec: PodSpec) -> list[TopologySpreadConstraint]:
+    """Those that forbid."""
+    return [each for each in spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
+
+
 def _looser(spec: PodSpec, rules_about_nodes: Changes) -> Iterator[Change]:
     """The pod's rules about other pods. Where pods are spread, its rules about nodes say which nodes count."""
-    hard = [each for each in spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
+    hard = hard_constraints(spec)
     if any(each.node_affinity_policy != "Ignore" for each in hard):
         yield from rules_about_nodes
     yield from dict.fromkeys(SoftenSpread(each) for each in hard)

@@ -16,6 +16,7 @@ import msgspec
 from bayplan.scheduling.cycle import decide, gate_of
 from bayplan.scheduling.decision import Outcome
 from bayplan.scheduling.pods import PodInfo
+from bayplan.scheduling.state import ClusterState
 from bayplan.scheduling.whatif import moving
 from bayplan.scheduling.whatif.bench import Bench, Budget, signature
 from bayplan.scheduling.whatif.changes import Change, Cost, RemoveGates, applied, cost
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bayplan.scheduling.framework import Profile
-    from bayplan.scheduling.state import ClusterState
     from bayplan.scheduling.whatif.bench import Accept, Signature
     from bayplan.scheduling.whatif.needs import Changes
 
@@ -100,7 +100,7 @@ class _Search:
 
     def _bench(self, changes: Changes) -> Bench:
         pod, _ = applied((*self._always, *changes), self._pod.pod, self._state)
-        return Bench(self._state, self._profile, PodInfo(pod), self._budget, self._state.nodes)
+        return Bench(self._state, self._profile, PodInfo(pod), self._budget)
 
     def _round(self, roots: list[tuple[Changes, Bench]], size: int) -> None:
         """All sets of that many changes; combined with the more disturbing kinds only where nothing else works."""
@@ -135,16 +135,13 @@ class _Search:
     def _adding(self, bench: Bench, size: int, accept: Accept) -> None:
         if size < 1 or self._budget.exhausted:
             return
-        state = bench.state.copy()
         for shape in shapes(bench.state, bench.pod):
-            node = state.put_node(shape.node)
-            trial = Bench(state, bench.profile, bench.pod, self._budget, [node])
 
             def with_node(changes: Changes, shape: Change = shape) -> bool:
                 return accept((*changes, shape))
 
-            works = next(trial.find(size - 1, with_node), None)
-            state.drop_node(node.name)
+            node = ClusterState().put_node(shape.node)
+            works = next(bench.beside(node).find(size - 1, with_node), None)
             if works is not None and size == 1:
                 return
 
