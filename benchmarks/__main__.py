@@ -19,6 +19,7 @@ from benchmarks import (
     lab,
     memory,
     reflector,
+    scheduling,
     served,
     served_watch,
     startup,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
         served,
         served_watch,
         reflector,
+        scheduling,
         cli_get,
         lab,
     )

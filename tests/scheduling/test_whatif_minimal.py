@@ -22,7 +22,8 @@ from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.profiles import default_profile
 from bayplan.scheduling.state import ClusterState
 from bayplan.scheduling.whatif import Change, Cost, applied, cost, smallest_changes
-from bayplan.scheduling.whatif import changes as made
+from bayplan.scheduling.whatif import cluster_changes as around
+from bayplan.scheduling.whatif import pod_changes as made
 from bayplan.scheduling.whatif.moving import move
 from bayplan.scheduling.whatif.needs import CONDITIONS, can_be_tolerated
 from bayplan.scheduling.whatif.shapes import _another
@@ -130,10 +131,10 @@ def to_the_cluster(state: ClusterState) -> Iterator[Change]:
     for node in state.nodes:
         spec = node.node.spec
         if spec.unschedulable:
-            yield made.UncordonNode(node.name)
+            yield around.UncordonNode(node.name)
         ill = tuple(each.key for each in spec.taints if each.key in CONDITIONS)
         if ill:
-            yield made.RecoverNode(node.name, ill)
+            yield around.RecoverNode(node.name, ill)
         yield _another(node.node)
         for other in node.pods.values():
             yield from (move(other, node, name) for name in places(state, other, node.name))
@@ -166,7 +167,7 @@ def exhaustive(state: ClusterState, pod: PodInfo, size: int) -> dict[tuple[int, 
 def is_sensible(changes: tuple[Change, ...]) -> bool:
     """At most one node is added or pod moved, and no request is lowered twice."""
     lowered = [each.resource for each in changes if isinstance(each, made.LowerRequest)]
-    return sum(isinstance(each, made.AddNode | made.MovePod) for each in changes) <= 1 and len({*lowered}) == len(
+    return sum(isinstance(each, around.AddNode | around.MovePod) for each in changes) <= 1 and len({*lowered}) == len(
         lowered
     )
 
@@ -211,7 +212,7 @@ def test_every_proposal_works_and_they_stand_in_order(seed: int) -> None:
         decision = decide(then, PROFILE, PodInfo(changed))
         assert (decision.node, decision.feasible) == (each.node, each.nodes)
         for change in each.changes:
-            if isinstance(change, made.MovePod):
+            if isinstance(change, around.MovePod):
                 origin = state.node(change.origin)
                 assert origin is not None
                 assert change.to in places(state, origin.pods[change.namespace, change.name], change.origin)

@@ -93,8 +93,8 @@ async def _explain(session: Session, target: Target, wish: Wish) -> None:
     from bayplan.cli.explanation_page import Shown, explanation_document, explanation_page
     from bayplan.cli.printers import document
     from bayplan.model.errors import NotFound
+    from bayplan.scheduling.explanation import Waiting, waiting
     from bayplan.scheduling.explanation import explain as explained
-    from bayplan.scheduling.explanation import waiting
 
     seen = await read_state(session)
     if wish.node and seen.state.node(wish.node) is None:
@@ -102,13 +102,13 @@ async def _explain(session: Session, target: Target, wish: Wish) -> None:
     wanted = await _from_file(session, target, wish.source) if wish.source else _known(session, seen, wish.name)
     _say_what_lacks(seen)
     found = explained(seen.state, _profile(wish, wanted, seen), wanted, suggestions=wish.suggestions)
-    events = [] if wish.source or found.on else await _events(session, wanted)
+    queue = Waiting() if wish.source or found.on else waiting(wanted, await _events(session, wanted))
     shown = Shown(wish.top, wish.nodes, wish.node)
     if wish.output:
-        click.echo(document(explanation_document(found, waiting(wanted, events), shown), wish.output), nl=False)
+        click.echo(document(explanation_document(found, queue, shown), wish.output), nl=False)
         return
     page = Page(session.now())
-    explanation_page(found, waiting(wanted, events), shown, page)
+    explanation_page(found, queue, shown, page)
     click.echo(page.text(), nl=False)
 
 

@@ -9,8 +9,9 @@ import msgspec
 from bayplan.cli.describe.page import NONE, moment
 from bayplan.scheduling.decision import Outcome
 from bayplan.scheduling.explanation import Explanation, Standing, Waiting
-from bayplan.scheduling.whatif.changes import AddNode, LowerRequest
+from bayplan.scheduling.whatif.cluster_changes import AddNode
 from bayplan.scheduling.whatif.lowering import quantity
+from bayplan.scheduling.whatif.pod_changes import LowerRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +37,8 @@ class Shown(msgspec.Struct, frozen=True):
 
 def explanation_page(found: Explanation, queue: Waiting, shown: Shown, page: Page) -> None:
     """The whole page."""
-    page.pairs([*_head(found), *(_placed(found) if found.decision.node else _pending(found, queue, page))])
+    queued = [] if found.on else _queued(found, queue, page)
+    page.pairs([*_head(found), *queued, *(_placed(found) if found.decision.node else _pending(found))])
     if found.decision.feasible:
         _scores(found, shown, page)
     if found.refusals:
@@ -54,6 +56,14 @@ def _head(found: Explanation) -> Pairs:
         ("Scheduler", pod.spec.scheduler_name),
         ("Priority", str(pod.spec.priority)),
         ("Node", found.on or NONE),
+    ]
+
+
+def _queued(found: Explanation, queue: Waiting, page: Page) -> Pairs:
+    tries = f", {queue.attempts} attempt{'s' * (queue.attempts != 1)} in its events" if queue.attempts else ""
+    return [
+        ("Waiting", f"since {moment(queue.since, page.now)}{tries}" if queue.since else None),
+        ("Told Before", queue.said if queue.said and queue.said != found.decision.message else None),
     ]
 
 
@@ -108,20 +118,20 @@ def _points(decision: Decision, node: str, plugins: Iterable[str]) -> list[str]:
 # --- a pod that does not
 
 
-def _pending(found: Explanation, queue: Waiting, page: Page) -> Pairs:
+def _pending(found: Explanation) -> Pairs:
     decision = found.decision
     gates = [each.name for each in found.pod.spec.scheduling_gates]
-    tries = f", tried {queue.attempts} time{'s' * (queue.attempts != 1)} of late" if queue.attempts else ""
-    told = found.decision.message
     return [
-        ("Waiting", f"since {moment(queue.since, page.now)}{tries}" if queue.since and not found.on else None),
         ("Scheduling Gates", gates or None),
-        ("Message", told or (", ".join(decision.whole.reasons) if decision.whole else None)),
-        ("Told Before", queue.said if queue.said and queue.said != told and not found.on else None),
+        ("Message", _message(decision)),
         ("Nominated Node", found.pod.status.nominated_node_name or None),
         ("Preemption", _preemption(decision)),
         ("Compared", f"the decision now is {Standing.NOWHERE.value}" if found.on else None),
     ]
+
+
+def _message(decision: Decision) -> str:
+    return decision.message or (", ".join(decision.whole.reasons) if decision.whole else "")
 
 
 def _preemption(decision: Decision) -> str | list[str] | None:
@@ -129,7 +139,7 @@ def _preemption(decision: Decision) -> str | list[str] | None:
     if attempt is None:
         return None
     if not attempt.node:
-        return f"evicts nobody: {attempt.message}" if attempt.message else "is not enabled"
+        return "evicts nobody" if attempt.message else "is not enabled"
     victims = [f"{namespace}/{name}" for namespace, name in attempt.victims.pods]
     broken = attempt.victims.violations
     lines = [f"would evict {', '.join(victims)} from {attempt.node}"]
@@ -181,7 +191,7 @@ def _suggestions(found: Explanation, page: Page) -> None:
     for each in answer.proposals:
         page.line(f"{sentence(each)}{_where(each)}", 2)
     if not answer.complete:
-        page.line("The cluster is large: not every pod that might move was tried.", 2)
+        page.line("The cluster is large: the search ended before every change was tried.", 2)
 
 
 def sentence(proposal: Proposal) -> str:
@@ -243,7 +253,7 @@ def explanation_document(found: Explanation, queue: Waiting, shown: Shown) -> Do
 def _pending_document(found: Explanation, queue: Waiting) -> Doc:
     decision, attempt = found.decision, found.decision.preemption
     return {
-        "message": decision.message or (", ".join(decision.whole.reasons) if decision.whole else ""),
+        "message": _message(decision),
         "waiting": {"since": queue.since, "attempts": queue.attempts, "told": queue.said},
         "gates": [each.name for each in found.pod.spec.scheduling_gates],
         "nominatedNode": found.pod.status.nominated_node_name,

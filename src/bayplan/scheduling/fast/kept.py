@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from bayplan.model.pods import PodSpec
     from bayplan.scheduling.fast.columns import Ints
     from bayplan.scheduling.fast.scoring import ResourceScore
+    from bayplan.scheduling.fast.table import Totals
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.pods import PodInfo
     from bayplan.scheduling.state import ClusterState
@@ -66,6 +67,8 @@ class Kept:
         self._weights = {type(plugin): weight for plugin, weight in profile.scorers}
         self.columns = Columns(state.nodes)
         self._table = Table(self.columns, score)
+        self.shift = self._table.shift
+        """How far up in a total its points are."""
         self._most = max(_FEWEST_SHAPES, min(_MOST_SHAPES, _MOST_CELLS // len(state.nodes)))
         self._tallies: Tallies | None = None
         self._statics: dict[bytes, Statics | None] = {}
@@ -156,7 +159,7 @@ class Kept:
 
     def _keep(self, shape: Shape) -> None:
         """A shape that is asked for again gets a row."""
-        shape.row = self._table.add(shape.asked, shape.statics.base)
+        shape.row = self._table.add(shape.asked, shape.statics.base, shape.statics.ok)
         shape.seen = len(self._journal)
         self._by_row[shape.row] = shape
         if not shape.asked.plain:
@@ -198,19 +201,19 @@ class Kept:
 
     # --- rows
 
-    def totals(self, shape: Shape) -> Ints:
+    def totals(self, shape: Shape) -> Totals:
         """The totals of a shape, up to date. They change with the next correction."""
         if shape.row < 0:
             if not shape.round:
                 shape.round = 1
-                once = self._table.once(shape.asked, shape.statics.base)
-                shape.settle(once)
+                once = self._table.once(shape.asked, shape.statics.base, shape.statics.ok)
+                shape.settle(once, self.shift)
                 return once
             self._keep(shape)
         self._catch_up(shape)
-        row = self._table.totals[shape.row]
-        shape.settle(row, self._table.base[shape.row], self.heap)
-        return row  # type: ignore[no-any-return]  # one row of them
+        row: Totals = self._table.totals[shape.row]
+        shape.settle(row, self.shift, self.heap)
+        return row
 
     def _catch_up(self, shape: Shape) -> None:
         journal = self._journal

@@ -156,7 +156,7 @@ class FastScheduler:
                 feasible[chosen] = True
         if len(chosen) < 2:
             return int(chosen[0]) if len(chosen) else None
-        points = shape.points(totals, chosen, feasible)
+        points = shape.points(totals, self._kept.shift, chosen, feasible)
         if shape.spread:
             shape.spread.add_points(points, chosen, shape.version if chosen is shape.chosen else 0)
         if shape.affinity:

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayplan.model.resources import CPU, MEMORY, PODS
 from bayplan.scheduling.arguments import CPU_AND_MEMORY
+from bayplan.scheduling.framework import MAX_SCORE
 from bayplan.scheduling.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.state import NodeState
 
-REFUSED = -500_000_000
-"""Stands for "not feasible" among scores, far below what any sum of points could make up for."""
+REFUSED = -1
+"""In place of a score where the pod does not fit."""
 
 
 class Asked:
@@ -59,6 +60,8 @@ class ResourceScore:
     """A profile's resource plugins."""
 
     def __init__(self, profile: Profile) -> None:
+        self.most = MAX_SCORE * sum(abs(weight) for _, weight in profile.scorers)
+        """What a node can come to, all plugins together."""
         self._fit = self._balance = 0
         self._most = False
         self._weights = (1, 1)

@@ -8,7 +8,6 @@ import numpy as np
 
 from bayplan.model.resources import CPU, MEMORY
 from bayplan.scheduling.fast.scoring import REFUSED, Asked
-from bayplan.scheduling.fast.table import SHIFT
 from bayplan.scheduling.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.scheduling.plugins.node_ports import NodePorts
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit, scored_requests
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from bayplan.scheduling.fast.columns import Flags, Ints, Positions
     from bayplan.scheduling.fast.spread import Spread
     from bayplan.scheduling.fast.statics import Statics
+    from bayplan.scheduling.fast.table import Totals
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.pods import PodInfo
     from bayplan.scheduling.state import ClusterState, NodeState
@@ -49,7 +49,7 @@ class Shape:
         """The places of the feasible nodes."""
         self._settled = False
         self._maxima: tuple[int, ...] = ()
-        self._variable: Ints | None = None
+        self._variable: Totals | None = None
 
     @property
     def wishes(self) -> bool:
@@ -60,11 +60,11 @@ class Shape:
         """Other nodes are feasible than before."""
         self._settled = False
 
-    def settle(self, totals: Ints, base: Ints | None = None, heap: Ints | None = None) -> None:
+    def settle(self, totals: Totals, shift: int, heap: Ints | None = None) -> None:
         """Bring the part of the totals up to date that depends on which nodes are feasible.
 
-        These are the scores that are normalised by the largest raw one and, in a row that is kept, with its base, the
-        places that nodes have in upstream's heap.
+        These are the scores that are normalised by the largest raw one and, in a row that is kept, the places that
+        nodes have in upstream's heap.
         """
         if self._settled:
             return
@@ -72,24 +72,22 @@ class Shape:
         self.feasible = totals >= 0
         self.chosen = np.flatnonzero(self.feasible)
         self._maxima = tuple(each.most(self.feasible) for each in self.statics.normalised)
-        variable: Ints = np.zeros(len(totals), dtype=np.int64)
+        variable: Totals = np.zeros_like(totals)
         for each, most in zip(self.statics.normalised, self._maxima, strict=True):
-            variable += each.points(most)
-        variable <<= SHIFT
-        if base is None or heap is None:
+            variable += each.points(most).astype(totals.dtype)
+        variable <<= shift
+        if heap is None:
             totals += variable
             return
-        variable[self.chosen] += heap[: len(self.chosen)]
-        difference = variable if self._variable is None else variable - self._variable
-        base += difference
-        totals += difference
+        variable[self.chosen] += heap[: len(self.chosen)].astype(totals.dtype)
+        totals += variable if self._variable is None else variable - self._variable
         self._variable = variable
         self._settled = True
 
-    def points(self, totals: Ints, chosen: Positions, feasible: Flags | None) -> Ints:
+    def points(self, totals: Totals, shift: int, chosen: Positions, feasible: Flags | None) -> Ints:
         """The points of the chosen nodes; `feasible` is given where it is not all the feasible ones that are chosen."""
-        found: Ints = totals[chosen]
-        found >>= SHIFT
+        found: Ints = totals[chosen].astype(np.int64)
+        found >>= shift
         if feasible is not None:
             for each, most in zip(self.statics.normalised, self._maxima, strict=True):
                 here = each.most(feasible)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayplan.scheduling.fast.scoring import REFUSED
 from bayplan.scheduling.framework import MAX_SCORE, Refusal
 from bayplan.scheduling.plugins.image_locality import ImageLocality, image_names
 from bayplan.scheduling.plugins.node_affinity import NodeAffinity
@@ -72,7 +71,7 @@ class Statics:
         self._codes: Ints = np.zeros(size, dtype=np.int64)
         self._reasons: list[Refusal | None] = [None]
         self.base: Ints = np.zeros(size, dtype=np.int64)
-        """Points that do not depend on other nodes; far below zero for nodes that are not ok."""
+        """Points that do not depend on other nodes."""
         self.normalised: list[Normalised] = []
         for plugin in profile.filters:
             reads = READS.get(type(plugin))
@@ -85,7 +84,6 @@ class Statics:
             reads = READS.get(type(plugin))
             if reads:
                 self._score(plugin, weight, pod, state, columns.group(*reads(plugin, pod, state)))
-        self.base[~self.ok] = REFUSED
 
     def _filter(self, found: NodeFilter, group: Group) -> None:
         codes = np.array([self._code(found.check(node)) for node in group.heads], dtype=np.int64)

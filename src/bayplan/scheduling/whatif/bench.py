@@ -10,21 +10,12 @@ from copy import copy
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace
-
 from bayplan.scheduling.filtering import prepare
 from bayplan.scheduling.pods import PodInfo
-from bayplan.scheduling.whatif.changes import (
-    Change,
-    Cost,
-    DropHostPort,
-    LowerRequest,
-    RecoverNode,
-    UncordonNode,
-    cost,
-)
-from bayplan.scheduling.whatif.lowering import least
-from bayplan.scheduling.whatif.needs import Demands
+from bayplan.scheduling.whatif.changes import Change, Cost, cost
+from bayplan.scheduling.whatif.cluster_changes import RecoverNode, UncordonNode
+from bayplan.scheduling.whatif.needs import FIT, INSUFFICIENT, Demands
+from bayplan.scheduling.whatif.pod_changes import DropHostPort, LowerRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +28,7 @@ if TYPE_CHECKING:
     Signature = frozenset[tuple[str, str]]
     Accept = Callable[[Changes], bool]
 
-_CHEAP, _WIDE = 20, 3
+_CHEAP, _WIDE = 20, 4
 """What preparing filters costs: as many nodes asked, or as many for each node where all pods must be looked at."""
 
 
@@ -85,23 +76,23 @@ class Bench:
         self.pod = pod
         self.budget = budget
         self.demands = Demands(pod)
-        self._prepared: dict[frozenset[object], tuple[Filters, PodInfo]] = {}
+        self._prepared: dict[frozenset[Change], tuple[Filters, PodInfo]] = {}
         self._relevant: dict[tuple[object, ...], bool] = {}
         self.whole = self.filters(())[0].whole
-        self.sites = [self._site(node) for node in state.nodes] if self.whole is None else []
+        self.sites = [self.site(*self.filters(()), node) for node in state.nodes] if self.whole is None else []
 
     def beside(self, node: NodeState) -> Bench:
         """The same for one node that is not there, and empty: no rule about pods counts it differently then."""
         other = copy(self)
-        other.sites = [self._site(node)]
+        other.sites = [self.site(*self.filters(()), node)]
         return other
 
     # --- asking
 
     def filters(self, changes: Iterable[Change]) -> tuple[Filters, PodInfo]:
-        """The filters for the pod with these changes to it. What it asks less of, it asks next to nothing of."""
-        made = [_to_the_least(each, self.pod) for each in changes if each.nodes is None]
-        key: frozenset[object] = frozenset(made)
+        """The filters for the pod with these changes to it, but for what it asks less of: see `takes`."""
+        made = [each for each in changes if each.nodes is None and not isinstance(each, LowerRequest)]
+        key = frozenset(made)
         if key not in self._prepared:
             pod = self.pod.pod
             for each in made:
@@ -115,10 +106,15 @@ class Bench:
     def passes(self, changes: Changes, node: NodeState) -> bool:
         """Whether the node takes the pod then."""
         self.budget.spend(1)
-        filters, info = self.filters(changes)
+        return self.takes(*self.filters(changes), node, changes)
+
+    def takes(self, filters: Filters, pod: PodInfo, node: NodeState, changes: Changes) -> bool:
+        """Whether filters let the pod onto a node, apart from a shortage of what it will ask less of."""
         if filters.whole is not None or (filters.only is not None and node.name not in filters.only):
             return False
-        return filters.check_among_nominated(opened(node, changes), info, self.state) is None
+        less = {INSUFFICIENT + each.resource for each in changes if isinstance(each, LowerRequest)}
+        refusals = self._held_against(filters, pod, opened(node, changes))[1].values()
+        return all(each.plugin == FIT and less.issuperset(each.reasons) for each in refusals)
 
     def is_relevant(self, other: PodInfo) -> bool:
         """Whether the rules between pods may speak of another pod: told by labels alone, so rather too often."""
@@ -129,20 +125,19 @@ class Bench:
             )
         return self._relevant[key]
 
-    def _site(self, node: NodeState) -> Site:
+    def site(self, filters: Filters, pod: PodInfo, node: NodeState) -> Site:
+        """What a node needs for the pod as it is."""
         self.budget.spend(2)
-        filters, info = self.filters(())
-        refusals = self._refusals(filters, node)
-        view = node
-        crowded = filters.with_nominated(node, info, self.state)
-        if crowded is not None:
-            view = crowded[1]
-            refusals = {**self._refusals(crowded[0], view), **refusals}
+        view, refusals = self._held_against(filters, pod, node)
         return Site(node, view, self.demands.needs(view, refusals.values()), not refusals)
 
-    @staticmethod
-    def _refusals(filters: Filters, node: NodeState) -> dict[str, Refusal]:
-        return {each.plugin: each for each in filters.refusals(node)}
+    def _held_against(self, filters: Filters, pod: PodInfo, node: NodeState) -> tuple[NodeState, dict[str, Refusal]]:
+        """The node with those who wait for it, and by plugin what it holds against the pod, with or without them."""
+        plain = {each.plugin: each for each in filters.refusals(node)}
+        crowded = filters.with_nominated(node, pod, self.state)
+        if crowded is None:
+            return node, plain
+        return crowded[1], plain | {each.plugin: each for each in crowded[0].refusals(crowded[1])}
 
     # --- searching
 
@@ -161,7 +156,7 @@ class Bench:
         """What nodes need, completed to that many changes: the cheapest cost, the nodes by cost, what is added."""
         by_signature: dict[Signature, list[Candidate]] = {}
         for order, site in enumerate(self.sites):
-            for changes in self._answers(site):
+            for changes in self.answers(site):
                 if len(changes) <= size:
                     found = Candidate(cost(changes), order, site, changes)
                     by_signature.setdefault(signature(changes), []).append(found)
@@ -173,7 +168,14 @@ class Bench:
             made += [(cost((*first, *more)), group, more) for more in combinations(free, size - len(first))]
         return made
 
-    def _answers(self, site: Site) -> Iterator[Changes]:
+    def completed(self, needed: Iterable[Changes], size: int) -> Iterator[Changes]:
+        """What is needed, with rules given up besides, so that there are so many changes."""
+        for changes in needed:
+            if len(changes) <= size:
+                free = [each for each in self.demands.looser if each not in changes]
+                yield from ((*changes, *more) for more in combinations(free, size - len(changes)))
+
+    def answers(self, site: Site) -> Iterator[Changes]:
         """What would answer all that the node alone holds against the pod."""
         needs = site.needs
         lower = self.demands.lowerings(site.node, needs.short)
@@ -196,9 +198,3 @@ def opened(node: NodeState, changes: Changes) -> NodeState:
 def signature(changes: Changes) -> Signature:
     """What tells a set of changes from others, whatever node it is for and however much it takes."""
     return frozenset((each.kind, each.what) for each in changes)
-
-
-def _to_the_least(change: Change, pod: PodInfo) -> Change:
-    if isinstance(change, LowerRequest):
-        return replace(change, to=least(pod.pod, change.resource) + 1, node="")
-    return change

@@ -7,7 +7,6 @@ pods and pods that are on their way out do not move.
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -15,12 +14,14 @@ from msgspec.structs import replace
 from bayplan.scheduling.filtering import prepare
 from bayplan.scheduling.plugins.node_ports import ports_clash
 from bayplan.scheduling.pods import PodInfo, PodKey
-from bayplan.scheduling.whatif.bench import opened
-from bayplan.scheduling.whatif.changes import Change, Cost, DropHostPort, MovePod, cost
+from bayplan.scheduling.whatif.changes import Cost, cost
+from bayplan.scheduling.whatif.cluster_changes import MovePod
+from bayplan.scheduling.whatif.pod_changes import DropHostPort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bayplan.scheduling.filtering import Filters
     from bayplan.scheduling.state import ClusterState, NodeState
     from bayplan.scheduling.whatif.bench import Accept, Bench, Site
     from bayplan.scheduling.whatif.needs import Changes
@@ -107,30 +108,25 @@ class Rooms:
         return found
 
 
-def find(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | None:
-    """The cheapest set of that many changes of which one is a move."""
-    found = [each for each in (_near(bench, rooms, size, accept), _far(bench, rooms, size, accept)) if each]
-    return min(found, key=cost, default=None)
+def find(bench: Bench, size: int, accept: Accept) -> None:
+    """Have the cheapest sets of that many changes accepted of which one is a move: of each way in which it helps."""
+    rooms = Rooms(bench)
+    for way in (_near, _far, _arriving):
+        way(bench, rooms, size, accept)
 
 
 # --- a pod leaves the very node that the pod is to go to
 
 
-def _near(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | None:
+def _near(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> None:
     for leaving in sorted(_leaving(bench, size), key=lambda each: each[:2]):
         if bench.budget.exhausted:
-            return None
-        site, pod = leaving.site, leaving.pod
-        if not any(name != site.node.name for name in rooms.enough(pod)):
-            continue
-        free = [each for each in bench.demands.looser if each not in leaving.changes]
-        for more in combinations(free, size - 1 - len(leaving.changes)):
-            changes = (*leaving.changes, *more)
-            to = _refuge(bench, rooms, site.node, pod, changes)
-            made = (*changes, move(pod, site.node, to)) if to else ()
-            if made and accept(made):
-                return made
-    return None
+            return
+        node, pod = leaving.site.node, leaving.pod
+        if any(name != node.name for name in rooms.enough(pod)):
+            to = _refuge(bench, rooms, node, pod, leaving.changes)
+            if to and accept((*leaving.changes, move(pod, node, to))):
+                return
 
 
 def _leaving(bench: Bench, size: int) -> Iterator[Leaving]:
@@ -153,11 +149,9 @@ def _leaving(bench: Bench, size: int) -> Iterator[Leaving]:
             rest = _rest(bench, site, pod, still)
             if rest is None:
                 continue
-            for each in rigid:
-                changes = (*each, *rest)
-                if len(changes) < size:
-                    whole = cost((*changes, move(pod, site.node, "")))
-                    yield Leaving(whole, (order, number), site, pod, changes)
+            for changes in bench.completed(((*each, *rest) for each in rigid), size - 1):
+                whole = cost((*changes, move(pod, site.node, "")))
+                yield Leaving(whole, (order, number), site, pod, changes)
 
 
 def _rest(bench: Bench, site: Site, pod: PodInfo, still: dict[str, int]) -> Changes | None:
@@ -188,10 +182,16 @@ def _passes(
     bench: Bench, changes: Changes, node: NodeState, moved: PodInfo, origin: NodeState, to: NodeState | None
 ) -> bool:
     """Whether a node takes the pod once another has moved."""
-    bench.budget.spend(_COPYING)
     filters, info = bench.filters(changes)
-    if filters.whole is not None or (filters.only is not None and node.name not in filters.only):
-        return False
+    filters, after = _suppose(bench, filters, moved, origin, to)
+    return bench.takes(filters, info, after.get(node.name, node), changes)
+
+
+def _suppose(
+    bench: Bench, filters: Filters, moved: PodInfo, origin: NodeState, to: NodeState | None
+) -> tuple[Filters, dict[str, NodeState]]:
+    """The filters and the two nodes as they would be."""
+    bench.budget.spend(_COPYING)
     filters = filters.copy()
     after = {origin.name: origin.copy()}
     after[origin.name].remove(moved.key)
@@ -200,36 +200,67 @@ def _passes(
         after[to.name] = to.copy()
         after[to.name].add(moved)
         filters.add(moved, after[to.name])
-    asked = opened(after.get(node.name, node), changes)
-    return filters.check_among_nominated(asked, info, bench.state) is None
+    return filters, after
 
 
 # --- a pod moves between other nodes, and with it what the rules about pods say
 
 
-def _far(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> Changes | None:
+def _far(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> None:
+    movers = _movers(bench)
+    tries = [
+        ((each.kinds, change.amount), group, more, pod, node)
+        for each, group, more in (bench.groups(size - 1) if movers else ())
+        for change, pod, node in movers
+    ]
+    for _, group, more, pod, node in sorted(tries, key=lambda each: each[0]):
+        for candidate in group:
+            changes = (*candidate.changes, *more)
+            site = candidate.site.node
+            for name in rooms.of(pod, node.name, every=True) if site is not node else ():
+                if bench.budget.exhausted:
+                    return
+                made = (*changes, move(pod, node, name))
+                there = bench.state.node(name)
+                if there is not site and _passes(bench, changes, site, pod, node, there) and accept(made):
+                    return
+
+
+def _movers(bench: Bench) -> list[tuple[MovePod, PodInfo, NodeState]]:
+    """The pods that rules between pods may speak of, if there are such rules."""
     if not bench.demands.looser and not bench.state.with_anti_affinity:
-        return None  # there are no rules between pods
-    movable = [
+        return []
+    return [
         (move(pod, node, ""), pod, node)
         for node in bench.state.nodes
         for pod in node.pods.values()
         if is_movable(pod) and bench.is_relevant(pod)
     ]
-    tries = [
-        ((each.kinds, change.amount), group, more, pod, node)
-        for each, group, more in bench.groups(size - 1)
-        for change, pod, node in movable
-    ]
-    for _, group, more, pod, node in sorted(tries, key=lambda each: each[0]):
-        for candidate in group:
-            changes: tuple[Change, ...] = (*candidate.changes, *more)
-            if candidate.site.node is node:
-                continue
-            for name in rooms.of(pod, node.name, every=True):
-                if bench.budget.exhausted:
-                    return None
-                made = (*changes, move(pod, node, name))
-                if _passes(bench, changes, candidate.site.node, pod, node, bench.state.node(name)) and accept(made):
-                    return made
-    return None
+
+
+# --- a pod that is wanted near comes to the node; it takes room there
+
+
+def _arriving(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> None:
+    tries = sorted(_arrivals(bench, rooms, size), key=lambda each: each[:2]) if bench.pod.wants.affinity else ()
+    for _, _, changes, pod, node, there in tries:
+        made = (*changes, move(pod, node, there.name))
+        if _passes(bench, changes, there, pod, node, there) and accept(made):
+            return
+
+
+def _arrivals(
+    bench: Bench, rooms: Rooms, size: int
+) -> Iterator[tuple[Cost, int, Changes, PodInfo, NodeState, NodeState]]:
+    filters, info = bench.filters(())
+    number = 0
+    for _, pod, node in _movers(bench):
+        for name in rooms.of(pod, node.name, every=True):
+            there = bench.state.node(name)
+            if bench.budget.exhausted or there is None:
+                return
+            supposed, after = _suppose(bench, filters, pod, node, there)
+            needed = bench.answers(bench.site(supposed, info, after[name]))
+            for changes in bench.completed(needed, size - 1):
+                number += 1
+                yield cost((*changes, move(pod, node, name))), number, changes, pod, node, there

@@ -19,19 +19,18 @@ from bayplan.scheduling.plugins.node_ports import ports_clash
 from bayplan.scheduling.plugins.node_resources_fit import TOO_MANY_PODS
 from bayplan.scheduling.plugins.node_unschedulable import CORDON
 from bayplan.scheduling.pods import selector_of
-from bayplan.scheduling.whatif.changes import (
+from bayplan.scheduling.whatif.changes import Change
+from bayplan.scheduling.whatif.cluster_changes import RecoverNode, UncordonNode
+from bayplan.scheduling.whatif.lowering import least
+from bayplan.scheduling.whatif.pod_changes import (
     AddToleration,
-    Change,
     DropNodeSelector,
     DropPodAffinity,
     DropPodAntiAffinity,
     LowerRequest,
-    RecoverNode,
     RelaxNodeAffinity,
     SoftenSpread,
-    UncordonNode,
 )
-from bayplan.scheduling.whatif.lowering import least
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -57,7 +56,8 @@ CONDITIONS = frozenset(
 
 _ELSEWHERE = frozenset(("PodTopologySpread", "InterPodAffinity"))
 """Plugins whose answer depends on other nodes than the one asked."""
-_INSUFFICIENT = "Insufficient "
+FIT = "NodeResourcesFit"
+INSUFFICIENT = "Insufficient "
 _PLACE = "pods"
 
 
@@ -99,7 +99,7 @@ class Demands:
             rigid = tuple((*each, *opened) for each in rigid)
         if "NodeAffinity" in by_plugin:
             rigid = tuple((*each, *more) for each in rigid for more in self._affinity(node))
-        fit = by_plugin.get("NodeResourcesFit")
+        fit = by_plugin.get(FIT)
         short = {name: self._deficit(node, name) for name in _lacking(fit)} if fit else {}
         clashing = self._pod.wants.host_ports if "NodePorts" in by_plugin else ()
         return Needs(
@@ -158,7 +158,7 @@ class Demands:
             yield (*wrong, *dict.fromkeys(failing))
 
 
-_ANSWERED = frozenset(("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "NodePorts"))
+_ANSWERED = frozenset(("NodeUnschedulable", "TaintToleration", "NodeAffinity", FIT, "NodePorts"))
 
 
 def can_be_tolerated(taint: Taint) -> bool:
@@ -175,8 +175,8 @@ def _lacking(fit: Refusal) -> Iterator[str]:
     for reason in fit.reasons:
         if reason == TOO_MANY_PODS:
             yield _PLACE
-        elif reason.startswith(_INSUFFICIENT):
-            yield reason.removeprefix(_INSUFFICIENT)
+        elif reason.startswith(INSUFFICIENT):
+            yield reason.removeprefix(INSUFFICIENT)
 
 
 Expressions = tuple[tuple[tuple[RelaxNodeAffinity, "NodeTerm"], ...], ...]

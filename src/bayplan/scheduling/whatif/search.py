@@ -19,9 +19,9 @@ from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.state import ClusterState
 from bayplan.scheduling.whatif import moving
 from bayplan.scheduling.whatif.bench import Bench, Budget, signature
-from bayplan.scheduling.whatif.changes import Change, Cost, RemoveGates, applied, cost
-from bayplan.scheduling.whatif.moving import Rooms
+from bayplan.scheduling.whatif.changes import Change, Cost, applied, cost
 from bayplan.scheduling.whatif.needs import Demands
+from bayplan.scheduling.whatif.pod_changes import RemoveGates
 from bayplan.scheduling.whatif.shapes import shapes
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class _Search:
 
     def answer(self) -> Answer:
         roots = [*self._roots()]
-        if not self._always and any(site.free for _, bench in roots[:1] for site in bench.sites):
-            return Answer()
+        if any(site.free for before, bench in roots if not (self._always or before) for site in bench.sites):
+            return Answer()  # it fits as it is
         for size in range(MOST_TOGETHER + 1):
             self._round(roots, size)
             if self._found:
@@ -147,4 +147,4 @@ class _Search:
 
     def _moving(self, bench: Bench, size: int, accept: Accept) -> None:
         if size >= 1:
-            moving.find(bench, Rooms(bench), size, accept)
+            moving.find(bench, size, accept)

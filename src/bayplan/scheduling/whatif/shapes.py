@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bayplan.model.nodes import Node, NodeSpec, NodeStatus
 from bayplan.model.resources import CPU, MEMORY, amounts
-from bayplan.scheduling.whatif.changes import AddNode
+from bayplan.scheduling.whatif.cluster_changes import AddNode
 from bayplan.scheduling.whatif.needs import can_be_tolerated
 
 if TYPE_CHECKING:
