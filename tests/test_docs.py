@@ -14,7 +14,6 @@ import pytest
 import bayplan
 from bayplan.cli.main import VERBS
 from bayplan.cluster.embedded.assembly import standard_controllers
-from bayplan.cluster.embedded.placement import FirstFit
 from bayplan.conformance.frame import FAMILIES
 from bayplan.model.errors import BayplanError, TemporaryError
 
@@ -127,7 +126,7 @@ def test_every_family_is_described() -> None:
 def test_controllers_that_are_said_to_be_missing_are_missing() -> None:
     said = re.search(r"Not: ([^|]+?) \|", (ROOT / "docs/embedded-differences.md").read_text())
     assert said is not None
-    running = {type(one).__name__ for one in standard_controllers(FirstFit())}
+    running = {type(one).__name__ for one in standard_controllers()}
     assert [name for name in said[1].split(", ") if any(one.startswith(name) for one in running)] == []
 
 

@@ -32,7 +32,11 @@ QUEUE = Waiting("2026-03-01T11:48:00Z", 3, "0/4 nodes are available: 4 Insuffici
 NODES: list[Manifest[Any]] = [
     node("cpu-1").offers(cpu=16, memory="64Gi"),
     node("cpu-2").offers(cpu=16, memory="64Gi").cordoned(),
-    node("gpu-1").offers(cpu=32, memory="128Gi", gpu=8).tainted("gpu", "yes").labelled(disk="ssd"),
+    node("gpu-1")
+    .offers(cpu=32, memory="128Gi", gpu=8)
+    .tainted("gpu", "yes")
+    .labelled(disk="ssd")
+    .having("metadata.managedFields", [{"manager": "kubelet"}]),
     node("gpu-2").offers(cpu=32, memory="128Gi", gpu=8).tainted("gpu", "yes"),
 ]
 HOLDERS: list[Manifest[Any]] = [

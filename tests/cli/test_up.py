@@ -35,6 +35,7 @@ workloads:
           containers:
             - {name: main, image: serve, resources: {limits: {nvidia.com/gpu: 2}}}
 """
+_SCHEDULER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 @pytest.fixture
@@ -123,6 +124,22 @@ def test_a_broken_scenario_is_refused_with_its_line(capsys: Capture, tmp_path: P
     assert capsys.readouterr().err == (
         f'error: {file}:8: workloads[0].namespace: expected a team (vision), got "sight"\n'
     )
+
+
+def test_a_broken_scheduler_configuration_is_refused_with_its_line(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(f"{_SCHEDULER}podInitialBackoffSeconds: 0\n")
+    assert main(["up", "--scheduler-config", str(file)]) == 1
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"error: {file}:3: podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"
+    )
+
+
+def test_another_scheduler_places_otherwise(small: str, tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(f"{_SCHEDULER}profiles: [{{schedulerName: another}}]\n")
+    ran = _ran("--scenario", small, "--virtual", "2h", "--scheduler-config", str(file))
+    assert "running 0  pending 3" in ran.stdout.decode()  # all pods are the default scheduler's, and there is none
 
 
 @pytest.mark.slow

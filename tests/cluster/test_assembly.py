@@ -9,7 +9,6 @@ import pkgutil
 from bayplan.cluster.embedded import controllers, kubelet
 from bayplan.cluster.embedded.assembly import embedded_cluster, standard_controllers
 from bayplan.cluster.embedded.controllers.contract import Controller
-from bayplan.cluster.embedded.placement import FirstFit
 from bayplan.cluster.kinds import JOB, NODE, POD
 from bayplan.model.pods import Pod
 
@@ -21,11 +20,11 @@ def test_every_controller_there_is_is_part_of_it() -> None:
             for one in vars(importlib.import_module(module.name)).values():
                 if inspect.isclass(one) and one is not Controller and hasattr(one, "reconcile"):
                     found.add(one)
-    assert found <= {type(one) for one in standard_controllers(FirstFit())}
+    assert found <= {type(one) for one in standard_controllers()}
 
 
 def test_no_two_controllers_have_one_name() -> None:
-    names = [one.name for one in standard_controllers(FirstFit())]
+    names = [one.name for one in standard_controllers()]
     assert len(names) == len(set(names))
 
 

@@ -281,7 +281,7 @@ def _pending_document(found: Explanation, queue: Waiting) -> Doc:
 def _change_document(change: msgspec.Struct) -> Doc:
     plain: Doc = msgspec.to_builtins(change)
     if isinstance(change, AddNode):
-        plain["node"] = msgspec.to_builtins(change.node.metadata)["name"]
+        plain["node"] = change.node.metadata.name
     return plain
 
 

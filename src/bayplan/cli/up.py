@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from bayplan.cluster.embedded.kubelet.behaviour import Defaults
     from bayplan.model.clock import Instant
+    from bayplan.scheduling.configuration import SchedulerConfiguration
     from bayplan.service.durations import Duration
     from bayplan.service.lifecycle import Service
     from bayplan.service.settings import Settings
@@ -56,6 +57,7 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     kubeconfig_out: Path | None
     startup_delay: Duration | None
+    scheduler: SchedulerConfiguration | None
     nodes: list[dict[str, Any]] = []
     """The nodes of a bare cluster."""
 
@@ -72,6 +74,9 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True):
     "--kubeconfig-out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the kubeconfig."
 )
 @click.option("--scenario", "file", type=click.Path(path_type=Path), metavar="FILE", help="Another load: docs/up.md.")
+@click.option(
+    "--scheduler-config", type=click.Path(path_type=Path), metavar="FILE", help="A KubeSchedulerConfiguration."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same load.")
 @click.option("--speed", type=click.FloatRange(0.01, 3600), help="1 is true real time.  [default: 60; 1 with --empty]")
 @click.option("--for", "lasts", callback=_span, metavar="SPAN", help="End after that time of yours, such as 30s.")
@@ -87,6 +92,7 @@ def up(
     port: int,
     kubeconfig_out: Path | None,
     file: Path | None,
+    scheduler_config: Path | None,
     seed: int,
     speed: float | None,
     lasts: Duration | None,
@@ -110,6 +116,7 @@ def up(
         raise click.UsageError("--node-shape and --nodes 0 are for a bare cluster: add --empty")
     if lasts is not None and virtual is not None:
         raise click.UsageError("--for is about your time and --virtual about the cluster's: expected one of them")
+    from bayplan.cluster.embedded.scheduler_file import load_configuration
     from bayplan.service.lifecycle import run
     from bayplan.simulate.bare import NOBODY, nodes_of, read_shape
     from bayplan.simulate.scenario import scaled
@@ -128,6 +135,7 @@ def up(
         port=port,
         kubeconfig_out=kubeconfig_out,
         startup_delay=startup_delay,
+        scheduler=None if scheduler_config is None else load_configuration(scheduler_config),
         nodes=nodes_of(3 if nodes is None else nodes, None if shape is None else read_shape(shape)) if empty else [],
     )
 
@@ -154,10 +162,9 @@ def _quiet(invocation: Invocation) -> Settings:
 
 async def _virtually(service: Service, scenario: Scenario, wish: _Wish, span: Duration) -> None:
     from bayplan.model.clock import Instant, VirtualClock
-    from bayplan.simulate.stage import Stage
 
     start = VirtualClock().now()
-    stage = Stage(scenario, seed=wish.seed, start=start, behaviour=_behaviour(wish))
+    stage = _stage(scenario, wish, start)
     with _progress("simulating", start, span.micros) as reached:
         await stage.rehearse(Instant(start + span.micros), stopping=lambda: service.stopping, reached=reached)
     _finish(stage, wish)
@@ -167,11 +174,10 @@ async def _live(service: Service, scenario: Scenario, wish: _Wish) -> None:
     from bayplan.cli.display.show import show
     from bayplan.cluster.served.serve import serve
     from bayplan.model.clock import SECOND, Instant, ScaledClock
-    from bayplan.simulate.stage import Stage
 
     warm = scenario.warm_up.micros
     start = Instant((service.clock.now() - warm) // SECOND * SECOND)
-    stage = Stage(scenario, seed=wish.seed, start=start, behaviour=_behaviour(wish), nodes=wish.nodes)
+    stage = _stage(scenario, wish, start)
     with _progress("preparing the day", start, warm) as reached:
         await stage.rehearse(Instant(start + warm), stopping=lambda: service.stopping, reached=reached)
     if not service.stopping:
@@ -184,6 +190,13 @@ async def _live(service: Service, scenario: Scenario, wish: _Wish) -> None:
             title = f"×{wish.speed:g}  {served.url}  Ctrl-C ends"
             await show(stage, service, live, title=title, talk=wish.output is not None)
     _finish(stage, wish)
+
+
+def _stage(scenario: Scenario, wish: _Wish, start: Instant) -> Stage:
+    from bayplan.simulate.stage import Stage
+
+    behaviour = _behaviour(wish)
+    return Stage(scenario, seed=wish.seed, start=start, behaviour=behaviour, scheduler=wish.scheduler, nodes=wish.nodes)
 
 
 def _behaviour(wish: _Wish) -> Defaults:

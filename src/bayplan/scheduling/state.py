@@ -117,6 +117,8 @@ class ClusterState:
         self._nominated: dict[str, dict[PodKey, PodInfo]] = {}
         self._nominations: dict[PodKey, str] = {}
         self.images: dict[str, Image] = {}
+        self.priorities: Counter[int] = Counter()
+        """Of the placed pods; how many have each."""
         self.with_affinity: dict[PodKey, tuple[PodInfo, NodeState]] = {}
         """The placed pods that bring any affinity term, and where they are."""
         self.with_anti_affinity: dict[PodKey, tuple[PodInfo, NodeState]] = {}
@@ -127,15 +129,15 @@ class ClusterState:
     def copy(self, only: Collection[str] | None = None) -> ClusterState:
         """One to try things on. With `only`, no other of the nodes that are there may be changed in it."""
         other = ClusterState()
-        other._states, other.images = self._states.copy(), self.images.copy()
+        other._states = self._states.copy()
+        other.images = {name: Image(each.size, each.nodes.copy()) for name, each in self.images.items()}
         own = self._states if only is None else {name: self._states[name] for name in only}
-        for image in {image for state in own.values() for image in state.images}:
-            other.images[image] = Image(self.images[image].size, self.images[image].nodes.copy())
         for name, state in own.items():
             other._states[name] = twin = state.copy()
             twin.images = {image: other.images[image] for image in state.images}
         other._zones = {zone: names.copy() for zone, names in self._zones.items()}
         other._where, other._nominations = self._where.copy(), self._nominations.copy()
+        other.priorities = self.priorities.copy()
         other._objects = {kind: known.copy() for kind, known in self._objects.items()}
         other._nominated = {node: waiting.copy() for node, waiting in self._nominated.items()}
         for mine, theirs in (
@@ -225,12 +227,14 @@ class ClusterState:
 
     def put_pod(self, pod: PodInfo, node: str) -> NodeState:
         """A pod stands on a node from now on, wherever it was before."""
-        self.drop_pod(pod.key)
+        if pod.key in self._where or self._nominations:
+            self.drop_pod(pod.key)
         state = self._states.get(node)
         if state is None:
             state = self._states[node] = NodeState(node)
         state.add(pod)
         self._where[pod.key] = node
+        self.priorities[pod.priority] += 1
         if pod.wants.has_affinity:
             self.with_affinity[pod.key] = pod, state
             if pod.wants.anti_affinity:
@@ -244,12 +248,19 @@ class ClusterState:
         if name is None:
             return None
         state = self._states[name]
-        state.remove(key)
+        priority = state.remove(key).priority
+        self.priorities[priority] -= 1
+        if not self.priorities[priority]:
+            del self.priorities[priority]
         self.with_affinity.pop(key, None)
         self.with_anti_affinity.pop(key, None)
         if not state.pods and not state.present:
             del self._states[name]
         return state
+
+    def has_pods_below(self, priority: int) -> bool:
+        """Whether any pod on any node is of lower priority."""
+        return min(self.priorities, default=priority) < priority
 
     # --- nominations: pods that evicted others and wait for their place
 

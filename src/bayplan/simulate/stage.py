@@ -14,6 +14,7 @@ from bayplan.cluster.kinds import EVENT, NODE, POD, Kind
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import Clock, Instant, VirtualClock
 from bayplan.model.errors import ApiError
+from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.simulate.driver import Reach, drive, passing, told
 from bayplan.simulate.load import Action, Load
 from bayplan.simulate.scenario import Scenario
@@ -27,9 +28,16 @@ class Stage:
     """Begins in virtual time at `start`; `go_live` lets a clock take over."""
 
     def __init__(
-        self, scenario: Scenario, *, seed: int, start: Instant, behaviour: Defaults = USUAL, nodes: Sequence[Doc] = ()
+        self,
+        scenario: Scenario,
+        *,
+        seed: int,
+        start: Instant,
+        behaviour: Defaults = USUAL,
+        scheduler: SchedulerConfiguration | None = None,
+        nodes: Sequence[Doc] = (),
     ) -> None:
-        self.cluster = embedded_cluster(clock=VirtualClock(start), seed=seed, behaviour=behaviour)
+        self.cluster = embedded_cluster(clock=VirtualClock(start), seed=seed, behaviour=behaviour, scheduler=scheduler)
         self.load = Load(scenario, seed, start)
         self.tally = Tally(start)
         self.recent: deque[Object] = deque(maxlen=_RECENT)

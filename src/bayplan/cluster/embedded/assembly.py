@@ -32,11 +32,14 @@ from bayplan.cluster.embedded.custom.controller import CustomResourceDefinitionC
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.kubelet.behaviour import USUAL, Defaults
 from bayplan.cluster.embedded.kubelet.controller import KubeletController
-from bayplan.cluster.embedded.placement import FirstFit, Placer, SchedulerController
+from bayplan.cluster.embedded.scheduler import SchedulerController
 from bayplan.model.clock import Clock
+from bayplan.scheduling.configuration import SchedulerConfiguration
 
 
-def standard_controllers(placer: Placer, behaviour: Defaults = USUAL) -> list[Controller]:
+def standard_controllers(
+    scheduler: SchedulerConfiguration | None = None, behaviour: Defaults = USUAL
+) -> list[Controller]:
     """Every controller of a cluster that is complete."""
     return [
         *ADOPTIONS,  # first, so that an owner counts what it adopts before it makes more
@@ -52,7 +55,7 @@ def standard_controllers(placer: Placer, behaviour: Defaults = USUAL) -> list[Co
         HorizontalAutoscaler(behaviour),
         DisruptionController(),
         QuotaController(),
-        SchedulerController(placer),
+        SchedulerController(scheduler),
         KubeletController(behaviour),
         NodeRegistry(),
         NodeLifecycle(),
@@ -70,14 +73,13 @@ def embedded_cluster(
     *,
     clock: Clock | None = None,
     seed: int = 0,
-    placer: Placer | None = None,
+    scheduler: SchedulerConfiguration | None = None,
     behaviour: Defaults = USUAL,
     history: int = 10_000,
 ) -> EmbeddedCluster:
     """A complete cluster without nodes, deterministic for a seed.
 
-    Time is virtual unless a clock is given. `placer` decides where pods go, the first node that fits if none is given;
-    `behaviour` is how pods behave that do not say it themselves.
+    Time is virtual unless a clock is given. `scheduler` is what kube-scheduler would be configured with; by
+    default nothing. `behaviour` is how pods behave that do not say it themselves.
     """
-    controllers = standard_controllers(FirstFit() if placer is None else placer, behaviour)
-    return EmbeddedCluster(controllers, clock=clock, seed=seed, history=history)
+    return EmbeddedCluster(standard_controllers(scheduler, behaviour), clock=clock, seed=seed, history=history)

@@ -89,10 +89,10 @@ def _scheduled(section: Section, server: Server) -> Section:
     status.pop("nominatedNodeName", None)
     now = rfc3339(server.now())
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    return Section(msgspec.json.encode(_with_condition(status, condition)))
+    return Section(msgspec.json.encode(with_condition(status, condition)))
 
 
-def _with_condition(status: Doc, condition: Doc) -> Doc:
+def with_condition(status: Doc, condition: Doc) -> Doc:
     """The status with a condition, at its place if it was there; its time stays when its status does."""
     conditions = [*status.get("conditions", ())]
     for at, known in enumerate(conditions):
@@ -126,7 +126,7 @@ def evict(server: Server, namespace: str, name: str, options: DeleteOptions = BY
 
 def _tell_disruption(server: Server, item: Object) -> None:
     status: Doc = item.sections["status"].plain()
-    server.write_status(item, _with_condition(status, disruption_target(server.timestamp())))
+    server.write_status(item, with_condition(status, disruption_target(server.timestamp())))
 
 
 def _selects(budget: Object, labels: dict[str, str]) -> bool:

@@ -9,11 +9,12 @@ Columns are brought up to date when they are read (`sync`), from the nodes that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayplan.model.resources import CPU, MEMORY, PODS
+from bayplan.model.resources import CPU, MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -24,12 +25,23 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
-    Totals = NDArray[np.int32]
+    Points = NDArray[np.int32]
+    Totals = NDArray[np.signedinteger[Any]]
     Flags = NDArray[np.bool_]
     Positions = NDArray[np.intp]
 
 LARGEST = 2**45
-SCORED = (CPU, MEMORY)
+
+# The rows of `Columns.numbers`; those of CPU and memory stand together.
+LEFT = slice(0, 2)
+"""A hundred times what is left of the capacity, counted as scoring counts."""
+USED = slice(2, 4)
+CAPACITY = slice(4, 6)
+UNEVEN = 6
+"""25 less half of how evenly CPU and memory are taken already, 0 to 100."""
+FREE_CPU, FREE_MEMORY = 7, 8
+"""What may still be requested; of CPU less than nothing at all where there is no place for a pod."""
+_ROWS = 9
 
 
 class Facts(NamedTuple):
@@ -65,41 +77,36 @@ class Group:
 
 
 class Columns:
-    """The numbers of all nodes."""
+    """The numbers of all nodes, one row a number. Below the rows named above: what is left of further resources."""
 
     def __init__(self, nodes: list[NodeState]) -> None:
         self.nodes = nodes
         self.index = {node.name: at for at, node in enumerate(nodes)}
         size = len(nodes)
-        self.capacity: Floats = np.ones((2, size))
-        self.nonzero: Floats = np.zeros((2, size))
-        self.requested: Floats = np.zeros((2, size))
-        self.balance: Floats = np.zeros(size)
-        """How evenly CPU and memory are taken already, 0 to 100."""
-        self.resources: dict[str, int] = {}
-        self.free: Floats = np.zeros((0, size))
-        """What is left of each resource, a row each; `resources` tells which."""
+        self.numbers: Floats = np.zeros((_ROWS, size))
+        self.numbers[CAPACITY] = LARGEST
         self.odd: dict[int, NodeState] = {}
+        self.crowded = False
+        """Whether some node was seen to hold more than it has."""
+        self._resources: dict[str, int] = {}
         self._touched: set[int] = set()
         self._facts: list[Facts | None] = [None] * size
         self._groups: dict[Hashable, Group] = {}
         for at, node in enumerate(nodes):
-            capacity = [node.allocatable.get(name, 0) for name in SCORED]
+            capacity = [node.allocatable.get(name, 0) for name in (CPU, MEMORY)]
             if all(0 < amount < LARGEST for amount in capacity):
-                self.capacity[:, at] = capacity
+                self.numbers[CAPACITY, at] = capacity
             else:
                 self.odd[at] = node
-        for name in (PODS, *SCORED):
-            self.row(name)
         self._touched.update(range(size))
 
     def row(self, resource: str) -> int:
-        """The row of `free` for a resource; there is one from now on."""
-        known = self.resources.get(resource)
+        """The row with what is left of a further resource; there is one from now on."""
+        known = self._resources.get(resource)
         if known is None:
-            known = self.resources[resource] = len(self.resources)
+            known = self._resources[resource] = len(self.numbers)
             column = [[_free(node, resource) for node in self.nodes]]
-            self.free = np.concatenate((self.free, np.array(column, dtype=np.float64)))
+            self.numbers = np.concatenate((self.numbers, np.array(column, dtype=np.float64)))
         return known
 
     def touch(self, at: int) -> None:
@@ -122,15 +129,18 @@ class Columns:
 
     def sync(self) -> None:
         """Read the touched nodes anew."""
+        numbers = self.numbers
         for at in self._touched:
-            node = self.nodes[at]
             if at not in self.odd:
-                facts = self.facts(at)
-                self.nonzero[0, at], self.nonzero[1, at] = facts.nonzero_cpu, facts.nonzero_memory
-                self.requested[0, at], self.requested[1, at] = facts.requested_cpu, facts.requested_memory
-                self.balance[at] = facts.balance
-            for name, row in self.resources.items():
-                self.free[row, at] = _free(node, name)
+                places, free_cpu, free_memory, cpu, memory, busy_cpu, busy_memory, used, held, even = self.facts(at)
+                numbers[0, at], numbers[1, at] = (cpu - busy_cpu) * 100, (memory - busy_memory) * 100
+                numbers[2, at], numbers[3, at] = used, held
+                numbers[UNEVEN, at] = 25 - even / 2
+                numbers[FREE_CPU, at], numbers[FREE_MEMORY, at] = free_cpu if places > 0 else -math.inf, free_memory
+                if free_cpu < 0 or free_memory < 0:
+                    self.crowded = True
+            for name, row in self._resources.items():
+                numbers[row, at] = _free(self.nodes[at], name)
         self._touched.clear()
 
     def group(self, key: Hashable, read: Callable[[NodeState], Hashable]) -> Group:
@@ -152,6 +162,4 @@ def balance(cpu: float, memory: float, cpu_capacity: float, memory_capacity: flo
 
 
 def _free(node: NodeState, resource: str) -> int:
-    if resource == PODS:
-        return node.free_places
     return node.allocatable.get(resource, 0) - node.requested.get(resource, 0)

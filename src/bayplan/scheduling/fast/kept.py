@@ -1,8 +1,8 @@
 """What is kept between decisions about one set of nodes: their columns, the shapes of pods, and a row of totals each.
 
 Every node to which a pod came, or which it left, is written into a journal. A shape that is asked for corrects its row
-for the entries it has not seen: a few of them one by one; more of them for all shapes in use at once, which costs
-little more than for one. When the nodes themselves change, all of this is thrown away and made anew as it is asked for.
+for the entries it has not seen, a few of them one by one, more of them at once. When the nodes themselves change, all
+of this is thrown away and made anew as it is asked for.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bayplan.model.policies import Service
 from bayplan.model.workloads import ReplicaSet, ReplicationController, StatefulSet
 from bayplan.scheduling.fast.affinity import Affinity
 from bayplan.scheduling.fast.columns import Columns
+from bayplan.scheduling.fast.rows import Row, Width
 from bayplan.scheduling.fast.shapes import Shape, asked_of
 from bayplan.scheduling.fast.spread import Spread
 from bayplan.scheduling.fast.statics import READS, Statics
-from bayplan.scheduling.fast.table import Table
 from bayplan.scheduling.fast.tallies import Tallies
 from bayplan.scheduling.framework import Plugin, Refusal
 from bayplan.scheduling.plugins.inter_pod_affinity import InterPodAffinity
@@ -30,25 +30,20 @@ from bayplan.scheduling.plugins.pod_topology_spread import HARD, SOFT, PodTopolo
 from bayplan.scheduling.ties import preorder_key
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable
 
     from bayplan.model.meta import KubernetesObject
     from bayplan.model.pods import PodSpec
-    from bayplan.scheduling.fast.columns import Ints
+    from bayplan.scheduling.fast.columns import Ints, Positions, Totals
     from bayplan.scheduling.fast.scoring import ResourceScore
-    from bayplan.scheduling.fast.table import Totals
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.pods import PodInfo
     from bayplan.scheduling.state import ClusterState
 
 OWNERS = (ReplicaSet, ReplicationController, StatefulSet)
 COLUMNAR = (NodeResourcesFit, NodePorts, PodTopologySpread, InterPodAffinity)
-_ONE_BY_ONE = 8
+_ONE_BY_ONE = 12
 """Journal entries up to which a row is corrected node by node."""
-_TOGETHER = 64
-"""Entries up to which all shapes in use are corrected at once; a shape that is further behind is seen to alone."""
-_FORGOTTEN = 256
-"""A shape not asked for during so many such corrections is not in use any more."""
 _LONGEST_JOURNAL = 1 << 16
 _MOST_SHAPES = 1024
 _FEWEST_SHAPES = 64
@@ -66,20 +61,16 @@ class Kept:
         self._state = state
         self._weights = {type(plugin): weight for plugin, weight in profile.scorers}
         self.columns = Columns(state.nodes)
-        self._table = Table(self.columns, score)
-        self.shift = self._table.shift
+        self._score = score
+        self._width = Width.of(len(state.nodes), score.most)
+        self.shift = self._width.shift
         """How far up in a total its points are."""
         self._most = max(_FEWEST_SHAPES, min(_MOST_SHAPES, _MOST_CELLS // len(state.nodes)))
         self._tallies: Tallies | None = None
         self._statics: dict[bytes, Statics | None] = {}
         self._shapes: dict[Hashable, Shape | None] = {}
-        self._journal: list[int] = []
-        self._by_row: dict[int, Shape] = {}
-        self._special: dict[int, Shape] = {}
-        """Those whose rows hold what `Table` alone cannot know."""
-        self._in_use: dict[int, Shape] = {}
-        self._seen_by_all = 0
-        self._rounds = 0
+        self._journal: Positions = np.zeros(_LONGEST_JOURNAL, dtype=np.intp)
+        self._entries = 0
         self.heap = heap_places(len(state.nodes))
         """How early a place among the feasible nodes comes up in upstream's heap: the earlier, the larger."""
         self._labels_matter = any(True for kind in (Service, *OWNERS) for _ in state.all(kind))
@@ -87,14 +78,15 @@ class Kept:
     @property
     def is_full(self) -> bool:
         """Whether it is time to start afresh."""
-        return len(self._journal) > _LONGEST_JOURNAL
+        return self._entries + 1 >= _LONGEST_JOURNAL
 
     def note(self, pod: PodInfo, node: str, number: int) -> None:
         """A pod came to (1) or left (-1) a node."""
         at = self.columns.index.get(node)
-        if at is not None:
+        if at is not None and not self.is_full:
             self.columns.touch(at)
-            self._journal.append(at)
+            self._journal[self._entries] = at
+            self._entries += 1
             if self._tallies:
                 self._tallies.count(pod, at, number)
 
@@ -108,7 +100,7 @@ class Kept:
             if shape is None or shape.pod.namespace != namespace:
                 continue
             if isinstance(item, Service) or (owner is not None and owner.name == name):
-                self._discard(key)
+                del self._shapes[key]
 
     # --- shapes
 
@@ -120,7 +112,7 @@ class Kept:
         if key not in self._shapes:
             shape = self._new_shape(pod)
             while len(self._shapes) >= self._most:
-                self._discard(next(iter(self._shapes)))
+                del self._shapes[next(iter(self._shapes))]
             self._shapes[self._key(pod)] = shape
             return shape
         return self._shapes[key]
@@ -157,22 +149,6 @@ class Kept:
         asked = asked_of(pod, self._state, self._profile)
         return Shape(pod, asked, statics, self._spread(pod), self._affinity(pod))
 
-    def _keep(self, shape: Shape) -> None:
-        """A shape that is asked for again gets a row."""
-        shape.row = self._table.add(shape.asked, shape.statics.base, shape.statics.ok)
-        shape.seen = len(self._journal)
-        self._by_row[shape.row] = shape
-        if not shape.asked.plain:
-            self._special[shape.row] = shape
-
-    def _discard(self, key: Hashable) -> None:
-        shape = self._shapes.pop(key)
-        if shape is not None and shape.row >= 0:
-            self._table.remove(shape.row)
-            del self._by_row[shape.row]
-            self._in_use.pop(shape.row, None)
-            self._special.pop(shape.row, None)
-
     def _spread(self, pod: PodInfo) -> Spread | None:
         plugin = _first(self._profile, PodTopologySpread)
         if plugin is None or not any(plugin.constraints(pod, self._state, action) for action in (HARD, SOFT)):
@@ -196,74 +172,39 @@ class Kept:
     def _let_labels_matter(self) -> None:
         """Shapes that were told apart without labels are made anew."""
         self._labels_matter = True
-        for key in list(self._shapes):
-            self._discard(key)
+        self._shapes.clear()
 
     # --- rows
 
     def totals(self, shape: Shape) -> Totals:
-        """The totals of a shape, up to date. They change with the next correction."""
-        if shape.row < 0:
-            if not shape.round:
-                shape.round = 1
-                once = self._table.once(shape.asked, shape.statics.base, shape.statics.ok)
-                shape.settle(once, self.shift)
-                return once
-            self._keep(shape)
-        self._catch_up(shape)
-        row: Totals = self._table.totals[shape.row]
-        shape.settle(row, self.shift, self.heap)
-        return row
-
-    def _catch_up(self, shape: Shape) -> None:
-        journal = self._journal
-        seen = self._seen_by_all if shape.in_use and self._seen_by_all > shape.seen else shape.seen
-        shape.seen = len(journal)
-        shape.round = self._rounds
-        behind = len(journal) - seen
-        if not behind:
-            return
-        if behind <= _ONE_BY_ONE or not shape.asked.plain:
-            self._correct(shape, set(journal[seen:]))
-        elif behind <= _TOGETHER and shape.in_use:
-            self._correct_all()
+        """The totals of a shape, up to date. They change when they are next asked for."""
+        row = shape.row
+        if row is not None:
+            self._catch_up(shape, row)
         else:
-            self._correct_row(shape, journal[seen:])
-        if not shape.in_use and shape.asked.plain:
-            shape.in_use = True
-            self._in_use[shape.row] = shape
+            statics = shape.statics
+            row = Row(self.columns, self._score, self._width, shape.asked, statics.base, statics.ok)
+            if not shape.asked_for:
+                shape.asked_for = True
+                shape.settle(row, self.shift)
+                return row.totals
+            shape.row, shape.seen = row, self._entries
+        shape.settle(row, self.shift, self.heap)
+        return row.totals
 
-    def _correct(self, shape: Shape, changed: Iterable[int]) -> None:
-        correct, row, asked = self._table.correct, shape.row, shape.asked
-        for at in changed:
-            if correct(row, asked, at):
-                shape.unsettle()
-
-    def _correct_row(self, shape: Shape, changed: list[int]) -> None:
-        places = set(changed) - self.columns.odd.keys()
-        if self._table.correct_row(shape.row, shape.asked, np.fromiter(places, np.intp)):
+    def _catch_up(self, shape: Shape, row: Row) -> None:
+        changed = self._journal[shape.seen : self._entries]
+        shape.seen = self._entries
+        if not len(changed):
+            return
+        if len(changed) <= _ONE_BY_ONE or not shape.asked.plain:
+            flipped = row.correct(set(changed.tolist()))
+        else:
+            flipped = row.correct_many(changed)
+            if odd := self.columns.odd.keys() & set(changed.tolist()) if self.columns.odd else None:
+                flipped |= row.correct(odd)
+        if flipped:
             shape.unsettle()
-        self._correct(shape, self.columns.odd.keys() & set(changed))
-
-    def _correct_all(self) -> None:
-        """All rows at once; those in use are then up to date. Others must not be led astray by it either."""
-        journal, odd = self._journal, self.columns.odd
-        changed = set(journal[self._seen_by_all :])
-        for row in self._table.correct_all(np.fromiter(changed - odd.keys(), np.intp)).tolist():
-            if row in self._by_row:
-                self._by_row[row].unsettle()
-        for at in odd.keys() & changed:
-            for shape in self._by_row.values():
-                self._correct(shape, (at,))
-        for shape in self._special.values():
-            self._correct(shape, changed)
-        self._seen_by_all = len(journal)
-        self._rounds += 1
-        if self._rounds % _FORGOTTEN == 0:
-            for row, shape in list(self._in_use.items()):
-                if self._rounds - shape.round > _FORGOTTEN:
-                    shape.in_use, shape.seen = False, self._seen_by_all
-                    del self._in_use[row]
 
 
 @lru_cache(maxsize=8)

@@ -43,16 +43,29 @@ _SCORERS = (
 )  # fmt: skip
 
 
-class FastScheduler:
-    """Decides for one profile, and keeps the state that decisions are made on."""
+class _Desk:
+    """One profile, and what is kept for it: columns and rows, or nothing while they would be out of date."""
 
-    def __init__(self, profile: Profile, state: ClusterState | None = None) -> None:
+    __slots__ = ("kept", "profile", "score")
+
+    def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self.score = ResourceScore(profile) if is_columnar(profile) else None
+        self.kept: Kept | None = None
+
+
+class FastScheduler:
+    """Decides for one or several profiles, and keeps the one state that all their decisions are made on.
+
+    Pods choose a profile by its name; who names none of them goes by the first.
+    """
+
+    def __init__(self, profile: Profile, *others: Profile, state: ClusterState | None = None) -> None:
         self.state = ClusterState() if state is None else state
         self.start = 0
-        """Where the next search begins."""
-        self._score = ResourceScore(profile) if is_columnar(profile) else None
-        self._kept: Kept | None = None
+        """Where the next search begins, whichever profile it is for."""
+        self._first = _Desk(profile)
+        self._desks = {desk.profile.scheduler_name: desk for desk in (self._first, *map(_Desk, others))}
 
     # --- what changes
 
@@ -80,25 +93,36 @@ class FastScheduler:
     def _related(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         """Shapes rest on what Services, controllers and namespaces select."""
         item = old or new
-        if self._kept is None or item is None:
+        if item is None:
             return
         if isinstance(item, (Service, *OWNERS)):
             if old is None or new is None or _selector(old) != _selector(new):
-                self._kept.forget(item)
+                for desk in self._desks.values():
+                    if desk.kept:
+                        desk.kept.forget(item)
         elif isinstance(item, Namespace) and (not old or not new or old.metadata.labels != new.metadata.labels):
-            self._kept = None
+            self._forget()
+
+    def _forget(self) -> None:
+        for desk in self._desks.values():
+            desk.kept = None
+
+    def _note(self, pod: PodInfo, node: str, sign: int) -> None:
+        for desk in self._desks.values():
+            if desk.kept:
+                desk.kept.note(pod, node, sign)
 
     def put_node(self, node: Node) -> None:
         """A node came or changed. If plugins may see a difference, all nodes are read anew."""
         known = self.state.node(node.metadata.name)
         if known is None or _face(known.node) != _face(node):
-            self._kept = None
+            self._forget()
         self.state.put_node(node)
 
     def drop_node(self, name: str) -> None:
         """A node went."""
         self.state.drop_node(name)
-        self._kept = None
+        self._forget()
 
     def _put_pod(self, info: PodInfo) -> None:
         pod = info.pod
@@ -111,41 +135,46 @@ class FastScheduler:
 
     def put_pod(self, pod: PodInfo, node: str) -> None:
         """A pod stands on a node."""
-        self.drop_pod(pod.key)
+        if self.state.place_of(pod.key):
+            self.drop_pod(pod.key)
         self.state.put_pod(pod, node)
-        if self._kept:
-            self._kept.note(pod, node, 1)
+        self._note(pod, node, 1)
 
     def drop_pod(self, key: PodKey) -> None:
         """A pod is gone."""
         pod, place = self.state.pod(key), self.state.place_of(key)
         self.state.drop_pod(key)
-        if pod and place and self._kept:
-            self._kept.note(pod, place, -1)
+        if pod and place:
+            self._note(pod, place, -1)
 
     # --- what is decided
 
     def decide(self, pod: PodInfo) -> Decision:
         """The whole decision with every reason; nothing is changed by it."""
-        return decide(self.state, self.profile, pod, self.start)
+        return decide(self.state, self._desk_of(pod).profile, pod, self.start)
 
     def choose(self, pod: PodInfo) -> str | Decision:
         """The node for a pod, or the decision that refuses it. The pod is not put there."""
-        shape = self._shape_of(pod)
+        desk = self._desk_of(pod)
+        shape = self._shape_of(desk, pod)
         if shape is not None:
-            at = self._best(shape, pod)
+            at = self._best(desk, shape, pod)
             if at is not None:
                 return self.state.nodes[at].name
-        decision = decide(self.state, self.profile, pod, self.start, score_single=False)
+        decision = decide(self.state, desk.profile, pod, self.start, score_single=False)
         self.start = next_start(decision)
         return decision.node or decision
 
-    def _best(self, shape: Shape, pod: PodInfo) -> int | None:
-        assert self._kept is not None
-        totals = self._kept.totals(shape)
-        enough = wanted(len(totals), self.profile.percentage_of_nodes_to_score)
-        feasible = self._allowed(shape, pod)
-        if shape.row >= 0 and feasible is None and not shape.wishes and not self.start and enough >= len(totals):
+    def _desk_of(self, pod: PodInfo) -> _Desk:
+        return self._desks.get(pod.pod.spec.scheduler_name, self._first)
+
+    def _best(self, desk: _Desk, shape: Shape, pod: PodInfo) -> int | None:
+        kept = desk.kept
+        assert kept is not None
+        totals = kept.totals(shape)
+        enough = wanted(len(totals), desk.profile.percentage_of_nodes_to_score)
+        feasible = self._allowed(desk, shape, pod)
+        if shape.row and feasible is None and not shape.wishes and not self.start and enough >= len(totals):
             at = int(totals.argmax())
             return at if totals[at] >= 0 else None
         chosen = shape.chosen if feasible is None else np.flatnonzero(feasible)
@@ -156,15 +185,15 @@ class FastScheduler:
                 feasible[chosen] = True
         if len(chosen) < 2:
             return int(chosen[0]) if len(chosen) else None
-        points = shape.points(totals, self._kept.shift, chosen, feasible)
+        points = shape.points(totals, kept.shift, chosen, feasible)
         if shape.spread:
             shape.spread.add_points(points, chosen, shape.version if chosen is shape.chosen else 0)
         if shape.affinity:
             shape.affinity.add_points(points, chosen)
         ties = np.flatnonzero(points == points.max())
-        return int(chosen[ties[self._kept.heap[ties].argmax()]])
+        return int(chosen[ties[kept.heap[ties].argmax()]])
 
-    def _allowed(self, shape: Shape, pod: PodInfo) -> Flags | None:
+    def _allowed(self, desk: _Desk, shape: Shape, pod: PodInfo) -> Flags | None:
         """The feasible nodes, where not all that the totals call feasible are."""
         waited_for = self.state.waited_for
         strict = [each for each in (shape.spread, shape.affinity) if each and each.is_strict]
@@ -174,16 +203,16 @@ class FastScheduler:
         for each in strict:
             each.keep(ok)
         if waited_for:
-            self._yield_to_nominated(pod, ok)
+            self._yield_to_nominated(desk, pod, ok)
         return ok
 
-    def _yield_to_nominated(self, pod: PodInfo, ok: Flags) -> None:
+    def _yield_to_nominated(self, desk: _Desk, pod: PodInfo, ok: Flags) -> None:
         """Strike out the nodes that would not do once those have come who wait for them."""
-        assert self._kept is not None
-        filters = prepare(self.profile, pod, self.state)
+        assert desk.kept is not None
+        filters = prepare(desk.profile, pod, self.state)
         for name in self.state.waited_for:
             node = self.state.node(name)
-            at = self._kept.columns.index[name] if node else -1
+            at = desk.kept.columns.index[name] if node else -1
             if node and ok[at] and filters.check_among_nominated(node, pod, self.state):
                 ok[at] = False
 
@@ -200,19 +229,16 @@ class FastScheduler:
         self.start = int(found[enough])
         return found[:enough], False
 
-    def _shape_of(self, pod: PodInfo) -> Shape | None:
+    def _shape_of(self, desk: _Desk, pod: PodInfo) -> Shape | None:
         """What is kept for pods like this one; None for those that go the readable way."""
         spec, state = pod.pod.spec, self.state
-        if self._score is None or not state.nodes or spec.node_name or spec.scheduling_gates:
+        if desk.score is None or not state.nodes or spec.node_name or spec.scheduling_gates:
             return None
         if pod.pod.status.nominated_node_name or state.nomination_of(pod.key):
             return None
-        return self._current(self._score).shape_of(pod)
-
-    def _current(self, score: ResourceScore) -> Kept:
-        if self._kept is None or self._kept.is_full:
-            self._kept = Kept(self.profile, score, self.state)
-        return self._kept
+        if desk.kept is None or desk.kept.is_full:
+            desk.kept = Kept(desk.profile, desk.score, state)
+        return desk.kept.shape_of(pod)
 
 
 def is_columnar(profile: Profile) -> bool:

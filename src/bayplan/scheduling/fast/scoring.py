@@ -6,13 +6,13 @@ Both forms give the totals of the readable plugins to the last digit: whole numb
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayplan.model.resources import CPU, MEMORY, PODS
+from bayplan.model.resources import CPU, MEMORY
 from bayplan.scheduling.arguments import CPU_AND_MEMORY
+from bayplan.scheduling.fast.columns import CAPACITY, FREE_CPU, FREE_MEMORY, LEFT, UNEVEN, USED
 from bayplan.scheduling.framework import MAX_SCORE
 from bayplan.scheduling.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
@@ -20,20 +20,31 @@ from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from bayplan.scheduling.fast.columns import Facts, Floats
+    from bayplan.scheduling.fast.columns import Columns, Facts, Flags, Floats, Points
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.state import NodeState
 
 REFUSED = -1
 """In place of a score where the pod does not fit."""
+_ANY = -(2.0**60)
+"""Asked for where nothing is: any node has that, but not one without a place."""
 
 
 class Asked:
     """What a pod asks for: of each resource, for scoring, and whether it is scored for balance at all."""
 
-    __slots__ = ("amounts", "balanced", "cpu", "memory", "nonzero", "odd", "others", "plain", "requested")
+    __slots__ = (
+        "balanced",
+        "cpu",
+        "hundredfold",
+        "memory",
+        "nonzero",
+        "odd",
+        "others",
+        "plain",
+        "requested",
+        "requests",
+    )
 
     def __init__(
         self,
@@ -44,13 +55,15 @@ class Asked:
         *,
         plain: bool,
     ) -> None:
-        self.amounts = {PODS: 1, **amounts}
-        self.cpu: float = amounts.get(CPU, -math.inf)
-        self.memory: float = amounts.get(MEMORY, -math.inf)
+        self.cpu = float(amounts.get(CPU, _ANY))
+        self.memory = float(amounts.get(MEMORY, _ANY))
         self.others = tuple((name, amount) for name, amount in amounts.items() if name not in (CPU, MEMORY))
         self.nonzero = nonzero
+        """As scoring counts."""
         self.requested = requested
-        self.balanced = 1 if any(requested) else 0
+        self.hundredfold: Floats = np.array(nonzero, dtype=np.float64)[:, None] * 100.0
+        self.requests: Floats = np.array(requested, dtype=np.float64)[:, None]
+        self.balanced = any(requested)
         self.odd = odd
         """What the plugins themselves say of a node that is not like others, or of any if the pod is not `plain`."""
         self.plain = plain
@@ -85,47 +98,57 @@ class ResourceScore:
                 return False
         return True
 
-    def many(
-        self, capacity: Floats, nonzero: Floats, requested: Floats, balance: Floats,
-        pod_nonzero: NDArray[Any], pod_requested: NDArray[Any], balanced: Floats | float,
-    ) -> Floats:  # fmt: skip
-        """Scores of nodes that fit, for shapes that broadcast: pods by nodes. Axis 0 is CPU and memory."""
-        share = nonzero + pod_nonzero
+    def many(self, columns: Columns, numbers: Floats, asked: Asked) -> tuple[Points, Flags]:
+        """The scores of the nodes whose numbers these are, and on which of them the pod does not fit.
+
+        The scores lack the `evenness` that all nodes get.
+        """
+        capacity = numbers[CAPACITY]
+        share = numbers[LEFT] - asked.hundredfold
+        np.maximum(share, 0.0, out=share)
         if self._most:
-            np.minimum(share, capacity, out=share)
-        else:
-            np.subtract(capacity, share, out=share)
-            np.maximum(share, 0.0, out=share)
-        share *= 100.0
+            np.subtract(capacity * 100.0, share, out=share)
         share /= capacity
-        np.floor(share, out=share)
+        shares = share.astype(np.int32)
         cpu, memory = self._weights
-        total: Floats = share[0] * cpu
-        total += share[1] * memory if memory != 1 else share[1]
-        total /= cpu + memory
-        np.floor(total, out=total)
+        if cpu == memory == 1:
+            total = shares[0] + shares[1]
+            total >>= 1
+        else:
+            total = (shares[0] * cpu + shares[1] * memory) // (cpu + memory)
         if self._fit != 1:
             total *= self._fit
-        if self._balance:
-            share = requested + pod_requested
+        if self._balance and asked.balanced:
+            np.add(numbers[USED], asked.requests, out=share)
             share /= capacity
+            total += self._balances(share, numbers[UNEVEN], crowded=columns.crowded)
+        lacking = numbers[FREE_CPU] < asked.cpu
+        lacking |= numbers[FREE_MEMORY] < asked.memory
+        for name, amount in asked.others:
+            lacking |= numbers[columns.row(name)] < amount
+        return total, lacking
+
+    def _balances(self, share: Floats, uneven: Floats, *, crowded: bool) -> Points:
+        """floor((50 + 100 * z - before) / 2), z being how even it would be: the same as floor(50 * z + uneven).
+
+        Halving is exact, and so is adding halves that leave the sum between 0 and 50.
+        """
+        if crowded:
             np.minimum(share, 1.0, out=share)
-            gap = share[0] - share[1]
-            np.abs(gap, out=gap)
-            gap *= -0.5
-            gap += 1.0
-            gap *= 100.0
-            np.floor(gap, out=gap)
-            gap -= balance
-            gap += 50.0
-            gap *= 0.5
-            np.floor(gap, out=gap)
-            gap += 50.0
-            gap *= balanced
-            if self._balance != 1:
-                gap *= self._balance
-            total += gap
-        return total
+        even: Floats = share[0] - share[1]
+        np.abs(even, out=even)
+        even *= -0.5
+        even += 1.0
+        even *= 50.0
+        even += uneven
+        points = even.astype(np.int32)
+        if self._balance != 1:
+            points *= self._balance
+        return points
+
+    def evenness(self, asked: Asked) -> int:
+        """What `many` leaves out."""
+        return MAX_SCORE // 2 * self._balance if asked.balanced else 0
 
     def one(self, asked: Asked, facts: Facts, node: NodeState) -> int:
         """The score of one node with CPU and memory, or REFUSED if the pod does not fit."""

@@ -14,20 +14,20 @@ from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit, scor
 
 if TYPE_CHECKING:
     from bayplan.scheduling.fast.affinity import Affinity
-    from bayplan.scheduling.fast.columns import Flags, Ints, Positions
+    from bayplan.scheduling.fast.columns import Flags, Ints, Positions, Totals
+    from bayplan.scheduling.fast.rows import Row
     from bayplan.scheduling.fast.spread import Spread
     from bayplan.scheduling.fast.statics import Statics
-    from bayplan.scheduling.fast.table import Totals
     from bayplan.scheduling.framework import Profile
     from bayplan.scheduling.pods import PodInfo
     from bayplan.scheduling.state import ClusterState, NodeState
 
 
 class Shape:
-    """What pods alike share. `seen` is how far in the journal of changed nodes its row has got."""
+    """What pods alike share."""
 
     __slots__ = (
-        "_maxima", "_settled", "_variable", "affinity", "asked", "chosen", "feasible", "in_use", "pod", "round", "row",
+        "_maxima", "_settled", "_variable", "affinity", "asked", "asked_for", "chosen", "feasible", "pod", "row",
         "seen", "spread", "statics", "version",
     )  # fmt: skip
 
@@ -37,11 +37,12 @@ class Shape:
         self.statics = statics
         self.spread = spread
         self.affinity = affinity
-        self.row = -1
-        """Its row in the table; a shape that was asked for only once has none."""
+        self.asked_for = False
+        """Whether it was asked for before."""
+        self.row: Row | None = None
+        """Its totals. A shape that was asked for only once keeps none."""
         self.seen = 0
-        self.round = 0
-        self.in_use = False
+        """How far in the journal of changed nodes its row has got."""
         self.version = 0
         """Grows when other nodes become feasible."""
         self.feasible: Flags
@@ -54,13 +55,15 @@ class Shape:
     @property
     def wishes(self) -> bool:
         """Whether pods that are there have a word in the score."""
-        return any(each is not None and each.has_wishes for each in (self.spread, self.affinity))
+        return (self.spread is not None and self.spread.has_wishes) or (
+            self.affinity is not None and self.affinity.has_wishes
+        )
 
     def unsettle(self) -> None:
         """Other nodes are feasible than before."""
         self._settled = False
 
-    def settle(self, totals: Totals, shift: int, heap: Ints | None = None) -> None:
+    def settle(self, row: Row, shift: int, heap: Ints | None = None) -> None:
         """Bring the part of the totals up to date that depends on which nodes are feasible.
 
         These are the scores that are normalised by the largest raw one and, in a row that is kept, the places that
@@ -68,6 +71,7 @@ class Shape:
         """
         if self._settled:
             return
+        totals = row.totals
         self.version += 1
         self.feasible = totals >= 0
         self.chosen = np.flatnonzero(self.feasible)
@@ -80,7 +84,7 @@ class Shape:
             totals += variable
             return
         variable[self.chosen] += heap[: len(self.chosen)].astype(totals.dtype)
-        totals += variable if self._variable is None else variable - self._variable
+        row.add(variable if self._variable is None else variable - self._variable)
         self._variable = variable
         self._settled = True
 

@@ -20,7 +20,7 @@ from bayplan.scheduling.messages import fit_error
 from bayplan.scheduling.preemption.aftermath import BY_SCHEDULER, DISRUPTION_TARGET
 from bayplan.scheduling.preemption.budgets import Budgets
 from bayplan.scheduling.preemption.choice import choose
-from bayplan.scheduling.preemption.dry_run import Candidate, dry_run
+from bayplan.scheduling.preemption.dry_run import NOBODY, Candidate, dry_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +81,8 @@ def _dry_runs(
     state: ClusterState, profile: Profile, pod: PodInfo, nodes: Sequence[NodeState], most: int
 ) -> tuple[list[Candidate], dict[str, Refusal]]:
     """Nodes where evictions help, those that break no budget first, and nodes where they do not, until `most` do."""
+    if not state.has_pods_below(pod.priority):
+        return [], {node.name: NOBODY for node in nodes}
     if not nodes:
         return [], {}
     filters, budgets = prepare(profile, pod, state), Budgets(state.all(PodDisruptionBudget))

@@ -130,6 +130,7 @@ def _near(bench: Bench, rooms: Rooms, size: int, accept: Accept) -> None:
 
 
 def _leaving(bench: Bench, size: int) -> Iterator[Leaving]:
+    looser = {*bench.demands.looser}
     for order, site in enumerate(bench.sites):
         needs = site.needs
         rigid = sorted((each for each in needs.rigid if len(each) < size), key=len)
@@ -150,6 +151,8 @@ def _leaving(bench: Bench, size: int) -> Iterator[Leaving]:
             if rest is None:
                 continue
             for changes in bench.completed(((*each, *rest) for each in rigid), size - 1):
+                if needs.rules and looser.isdisjoint(changes) and not bench.is_relevant(pod):
+                    continue
                 whole = cost((*changes, move(pod, site.node, "")))
                 yield Leaving(whole, (order, number), site, pod, changes)
 

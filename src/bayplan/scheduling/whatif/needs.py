@@ -69,6 +69,8 @@ class Needs(NamedTuple):
     short: Mapping[str, int]
     """Resources, and by how much; `pods` is a place."""
     ports: tuple[HostPort, ...]
+    rules: bool
+    """Whether rules between pods refuse, which other nodes have a part in."""
     stubborn: bool
     """Whether a plugin refuses that only other pods' leaving could persuade."""
 
@@ -106,6 +108,7 @@ class Demands:
             rigid,
             short,
             tuple(each for each in clashing if ports_clash((each,), node.ports)),
+            bool(by_plugin.keys() & _ELSEWHERE),
             bool(by_plugin.keys() - _ANSWERED - _ELSEWHERE),
         )
 

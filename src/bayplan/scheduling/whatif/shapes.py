@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
+from bayplan.model.meta import ObjectMeta
 from bayplan.model.nodes import Node, NodeSpec, NodeStatus
 from bayplan.model.resources import CPU, MEMORY, amounts
 from bayplan.scheduling.whatif.cluster_changes import AddNode
@@ -46,7 +45,7 @@ def _another(node: Node) -> AddNode:
     offers = amounts(node.status.allocatable)
     rest = sum(amount for resource, amount in offers.items() if resource not in _SHOWN)
     made = Node(
-        metadata=replace(meta, name=name, uid="", labels=labels),
+        metadata=ObjectMeta(name=name, labels=labels),
         spec=NodeSpec(taints=tuple(each for each in node.spec.taints if can_be_tolerated(each))),
         status=NodeStatus(
             capacity=node.status.capacity,

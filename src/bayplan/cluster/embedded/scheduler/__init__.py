@@ -1,0 +1,10 @@
+"""The scheduler of the embedded engine: kube-scheduler's decisions, queue and preemption, in the engine's time.
+
+knowledge    what it knows of the cluster, from changes; those that cannot matter are passed over
+controller   one pod at a time: tried, placed, refused
+words        what is written about it
+"""
+
+from bayplan.cluster.embedded.scheduler.controller import SchedulerController
+
+__all__ = ["SchedulerController"]

@@ -1,0 +1,126 @@
+"""The scheduler as a controller: one pod at a time is tried, and placed or refused.
+
+A look ends with the first pod about whom there is something to write, so that the next look sees what came of it; pods
+that are refused as before are passed over in one go. A bind that was refused shows in the next look: the pod counts on
+a node and is not bound.
+
+Source of truth: kube-scheduler 1.36 schedule_one.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bayplan.cluster.embedded.controllers.contract import Concern, Outcome, View, Write
+from bayplan.cluster.embedded.scheduler.knowledge import KINDS, Knowledge
+from bayplan.cluster.embedded.scheduler.words import evicted, placed, refused, skipped, withdrawn
+from bayplan.cluster.kinds import POD
+from bayplan.model.clock import SECOND
+from bayplan.scheduling.configuration import SchedulerConfiguration
+from bayplan.scheduling.fast.scheduler import FastScheduler
+from bayplan.scheduling.messages import event
+from bayplan.scheduling.preemption import Aftermath, aftermath, preempt
+from bayplan.scheduling.profiles import default_profile
+from bayplan.scheduling.queue.events import ASSIGNED_POD_DELETE
+from bayplan.scheduling.queue.queue import Lane, QueueSettings, SchedulingQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bayplan.cluster.embedded.store import Change, Key
+    from bayplan.cluster.kinds import Kind
+    from bayplan.cluster.objects import Object
+    from bayplan.model.clock import Instant
+    from bayplan.scheduling.decision import Decision
+    from bayplan.scheduling.pods import PodInfo, PodKey
+
+_QUEUE: tuple[Key] = (("", "queue"),)
+_AT_ONCE = 200
+"""Pods passed over in one look, so that a long queue does not hold up the rest of the world."""
+_ERROR: frozenset[str] = frozenset()
+"""Nobody refused the pod, and yet it has no place."""
+
+
+class SchedulerController:
+    """Binds pending pods, and makes room for the more important ones. Pods of other schedulers are left alone."""
+
+    name = "default-scheduler"
+    watches: Mapping[Kind, Concern]
+
+    def __init__(self, configuration: SchedulerConfiguration | None = None) -> None:
+        """As kube-scheduler with that configuration file; without one, as it is shipped."""
+        configuration = configuration or SchedulerConfiguration((default_profile(),))
+        self.watches = dict.fromkeys(KINDS, self._changed)
+        self._profiles = configuration.by_name()
+        self._scheduler = FastScheduler(*configuration.profiles)
+        self._queue = SchedulingQueue(
+            {name: Lane.of(profile) for name, profile in self._profiles.items()},
+            QueueSettings(
+                configuration.pod_initial_backoff_seconds * SECOND, configuration.pod_max_backoff_seconds * SECOND
+            ),
+        )
+        self._known = Knowledge(self._scheduler, self._queue)
+        self._binding: PodInfo | None = None
+
+    def _changed(self, change: Change, _view: View) -> Iterable[Key]:
+        return _QUEUE if self._known.note(change) else ()
+
+    def reconcile(self, _key: Key, view: View, now: Instant) -> Outcome:
+        """Try the next pod, and the ones after it as long as there is nothing to say."""
+        self._known.catch_up(now)
+        self._undo(now)
+        writes: list[Write] = []
+        for _ in range(_AT_ONCE):
+            pod = self._queue.pop(now)
+            if pod is None:
+                break
+            writes = self._try(pod, view, now)
+            if writes:
+                break
+        return Outcome(writes, self._queue.next_wakeup(now))
+
+    def _undo(self, now: Instant) -> None:
+        """If the last bind was refused, the pod is not there after all."""
+        pod, self._binding = self._binding, None
+        state = self._scheduler.state
+        if pod is None or not self._known.is_waiting(pod.key) or state.place_of(pod.key) is None:
+            return
+        self._scheduler.drop_pod(pod.key)
+        self._queue.failed(pod, _ERROR, now)
+        self._queue.on_event(ASSIGNED_POD_DELETE, pod, None, now)
+
+    def _try(self, pod: PodInfo, view: View, now: Instant) -> list[Write]:
+        item = _present(view, pod.key)
+        if pod.terminating:
+            self._queue.done(pod.key)
+            return skipped(item)
+        answer = self._scheduler.choose(pod)
+        if not isinstance(answer, str):
+            return self._refuse(pod, item, answer, view, now)
+        self._scheduler.put_pod(pod, answer)
+        self._binding = pod
+        return placed(item, answer)
+
+    def _refuse(self, pod: PodInfo, item: Object, decision: Decision, view: View, now: Instant) -> list[Write]:
+        state, scheduler = self._scheduler.state, pod.pod.spec.scheduler_name
+        profile = self._profiles[scheduler]
+        if not decision.nodes:
+            preemption, after = None, Aftermath("")
+        else:
+            if state.has_pods_below(pod.priority):
+                self._known.refresh()
+            preemption = preempt(state, profile, pod, decision)
+            after = aftermath(state, pod, preemption)
+        self._queue.failed(pod, frozenset(decision.plugins), now)
+        writes: list[Write] = []
+        for key in after.withdrawn:
+            writes += withdrawn(_present(view, key))
+        for each in after.evictions:
+            writes += evicted(_present(view, each.pod), each, scheduler, now)
+        return [*writes, *refused(item, event(decision, profile, preemption), after.nomination, now)]
+
+
+def _present(view: View, key: PodKey) -> Object:
+    item = view.get(POD, *key)
+    assert item is not None, f"{key} is known to be there"
+    return item
