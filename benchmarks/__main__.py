@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from benchmarks import (
+    binding,
     cli_get,
     creation,
     decoding,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
         served_watch,
         reflector,
         scheduling,
+        binding,
         cli_get,
         lab,
     )

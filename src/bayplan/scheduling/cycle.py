@@ -56,7 +56,7 @@ def decide(
         return Decision(pod.key, Outcome.GATED, whole=gate, nodes=len(state.nodes), start=start, scored=False)
     filters = prepare(profile, pod, state) if state.nodes else Filters(())
     if filters.whole is not None or not state.nodes:
-        return _refused(state, pod, start, Search([], {}), filters)
+        return refused(state, pod, start, {}, filters)
     nominated = _nominated(state, pod, filters)
     if nominated is not None and nominated.feasible:
         search = nominated
@@ -65,7 +65,7 @@ def decide(
         if nominated is not None:
             search = search._replace(refusals=search.refusals | nominated.refusals)
     if not search.feasible:
-        return _refused(state, pod, start, search, filters)
+        return refused(state, pod, start, search.refusals, filters)
     choice = _choose(state, profile, pod, search.feasible, score_single=score_single)
     by_chance = filters.only is not None and len(choice.best) > 1
     return Decision(
@@ -167,15 +167,18 @@ def score(
     return given
 
 
-def _refused(state: ClusterState, pod: PodInfo, start: int, search: Search, filters: Filters) -> Decision:
-    told = fit_error(len(state.nodes), search.refusals.values(), filters.whole)
+def refused(
+    state: ClusterState, pod: PodInfo, start: int, refusals: Mapping[str, Refusal], filters: Filters
+) -> Decision:
+    """The decision that no node will do."""
+    told = fit_error(len(state.nodes), refusals.values(), filters.whole)
     return Decision(
         pod.key,
         Outcome.UNSCHEDULABLE,
         nodes=len(state.nodes),
         start=start,
         scored=False,
-        refusals=search.refusals,
+        refusals=refusals,
         whole=filters.whole,
         restricting=filters.restricting,
         fit_error=told,

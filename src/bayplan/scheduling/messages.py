@@ -33,7 +33,9 @@ def fit_error(nodes: int, refusals: Iterable[Refusal], whole: Refusal | None = N
     available = f"0/{nodes} nodes are available:"
     if whole is not None:
         return f"{available} {', '.join(whole.reasons)}."
-    counts = Counter(reason for refusal in refusals for reason in refusal.reasons)
+    counts: Counter[str] = Counter()
+    for reasons, number in Counter(refusal.reasons for refusal in refusals).items():
+        counts.update(dict.fromkeys(reasons, number))
     told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
     return f"{available} {told}." if told else available
 

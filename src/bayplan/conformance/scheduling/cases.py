@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bayplan.model.meta import KubernetesObject
+    from bayplan.scheduling.decision import Decision
     from bayplan.scheduling.framework import Refusal
 
 Case = dict[str, Any]
@@ -51,6 +52,12 @@ def pod_of(document: Case) -> PodInfo:
 def refused(refusal: Refusal) -> Case:
     """A node's refusal in the recordings' form."""
     return {"feasible": False, "plugin": refusal.plugin, "code": refusal.code, "reasons": sorted(refusal.reasons)}
+
+
+def fast_difference(chosen: str | Decision, decision: Decision) -> str:
+    """How the choice of the columnar path differs from the decision of the readable one."""
+    node = chosen if isinstance(chosen, str) else chosen.node
+    return "" if node == decision.node else f"the columnar path chose {node!r}, the readable one {decision.node!r}"
 
 
 def first_difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str = "") -> str:

@@ -89,6 +89,7 @@ class Affinity:
 
     def keep(self, ok: Flags) -> None:
         """Strike out the nodes that required terms forbid."""
+        self._look_around()
         if self._near:
             alone = self._near_itself and not any(tally.total for tally in self._near)
             for tally in self._near:

@@ -16,8 +16,9 @@ import numpy as np
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.model.policies import Namespace, Service
-from bayplan.scheduling.cycle import decide, next_start, wanted
+from bayplan.scheduling.cycle import decide, next_start, refused, wanted
 from bayplan.scheduling.fast.kept import OWNERS, Kept
+from bayplan.scheduling.fast.refusals import refusals
 from bayplan.scheduling.fast.scoring import ResourceScore
 from bayplan.scheduling.fast.statics import READS
 from bayplan.scheduling.filtering import prepare
@@ -161,6 +162,9 @@ class FastScheduler:
             at = self._best(desk, shape, pod)
             if at is not None:
                 return self.state.nodes[at].name
+            if desk.kept and not self.state.waited_for and not shape.is_strict:
+                filters = prepare(desk.profile, pod, self.state)
+                return refused(self.state, pod, self.start, refusals(filters, shape, desk.kept.columns), filters)
         decision = decide(self.state, desk.profile, pod, self.start, score_single=False)
         self.start = next_start(decision)
         return decision.node or decision
@@ -196,12 +200,12 @@ class FastScheduler:
     def _allowed(self, desk: _Desk, shape: Shape, pod: PodInfo) -> Flags | None:
         """The feasible nodes, where not all that the totals call feasible are."""
         waited_for = self.state.waited_for
-        strict = [each for each in (shape.spread, shape.affinity) if each and each.is_strict]
-        if not strict and not waited_for:
+        if not shape.is_strict and not waited_for:
             return None
         ok = shape.feasible.copy()
-        for each in strict:
-            each.keep(ok)
+        for each in (shape.spread, shape.affinity):
+            if each is not None:
+                each.keep(ok)
         if waited_for:
             self._yield_to_nominated(desk, pod, ok)
         return ok

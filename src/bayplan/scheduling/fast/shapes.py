@@ -53,6 +53,13 @@ class Shape:
         self._variable: Totals | None = None
 
     @property
+    def is_strict(self) -> bool:
+        """Whether pods that are there may stand in the way."""
+        return (self.spread is not None and self.spread.is_strict) or (
+            self.affinity is not None and self.affinity.is_strict
+        )
+
+    @property
     def wishes(self) -> bool:
         """Whether pods that are there have a word in the score."""
         return (self.spread is not None and self.spread.has_wishes) or (

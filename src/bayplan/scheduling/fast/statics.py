@@ -62,13 +62,13 @@ class Normalised:
 
 
 class Statics:
-    """The answers of all such plugins: `ok` nodes pass their filters, `refusals` says why others do not."""
+    """The answers of all such plugins. Nodes of the same code are refused by the same one; 0 is by none."""
 
-    __slots__ = ("_codes", "_reasons", "base", "normalised", "ok")
+    __slots__ = ("_reasons", "base", "codes", "normalised", "ok")
 
     def __init__(self, pod: PodInfo, state: ClusterState, profile: Profile, columns: Columns) -> None:
         size = len(columns.nodes)
-        self._codes: Ints = np.zeros(size, dtype=np.int64)
+        self.codes: Ints = np.zeros(size, dtype=np.int64)
         self._reasons: list[Refusal | None] = [None]
         self.base: Ints = np.zeros(size, dtype=np.int64)
         """Points that do not depend on other nodes."""
@@ -79,7 +79,7 @@ class Statics:
             if reads and found is not None:
                 assert not isinstance(found, Refusal)  # such pods are not placed this way
                 self._filter(found, columns.group(*reads(plugin, pod, state)))
-        self.ok: Flags = self._codes == 0
+        self.ok: Flags = self.codes == 0
         for plugin, weight in profile.scorers:
             reads = READS.get(type(plugin))
             if reads:
@@ -88,7 +88,7 @@ class Statics:
     def _filter(self, found: NodeFilter, group: Group) -> None:
         codes = np.array([self._code(found.check(node)) for node in group.heads], dtype=np.int64)
         if codes.any():
-            self._codes = np.where(self._codes == 0, codes[group.codes], self._codes)
+            self.codes = np.where(self.codes == 0, codes[group.codes], self.codes)
 
     def _code(self, refusal: Refusal | None) -> int:
         if refusal not in self._reasons:

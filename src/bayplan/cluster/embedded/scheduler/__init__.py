@@ -2,6 +2,7 @@
 
 knowledge    what it knows of the cluster, from changes; those that cannot matter are passed over
 controller   one pod at a time: tried, placed, refused
+refusals     what one was told may hold for another
 words        what is written about it
 """
 

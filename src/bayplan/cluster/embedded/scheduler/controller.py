@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from bayplan.cluster.embedded.controllers.contract import Concern, Outcome, View, Write
 from bayplan.cluster.embedded.scheduler.knowledge import KINDS, Knowledge
+from bayplan.cluster.embedded.scheduler.refusals import Refusals
 from bayplan.cluster.embedded.scheduler.words import evicted, placed, refused, skipped, withdrawn
 from bayplan.cluster.kinds import POD
 from bayplan.model.clock import SECOND
 from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.fast.scheduler import FastScheduler
 from bayplan.scheduling.messages import event
-from bayplan.scheduling.preemption import Aftermath, aftermath, preempt
+from bayplan.scheduling.preemption import aftermath, preempt
 from bayplan.scheduling.profiles import default_profile
 from bayplan.scheduling.queue.events import ASSIGNED_POD_DELETE
 from bayplan.scheduling.queue.queue import Lane, QueueSettings, SchedulingQueue
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from bayplan.cluster.kinds import Kind
     from bayplan.cluster.objects import Object
     from bayplan.model.clock import Instant
-    from bayplan.scheduling.decision import Decision
+    from bayplan.scheduling.decision import Decision, Preemption
     from bayplan.scheduling.pods import PodInfo, PodKey
 
 _QUEUE: tuple[Key] = (("", "queue"),)
@@ -60,6 +61,7 @@ class SchedulerController:
             ),
         )
         self._known = Knowledge(self._scheduler, self._queue)
+        self._refusals = Refusals()
         self._binding: PodInfo | None = None
 
     def _changed(self, change: Change, _view: View) -> Iterable[Key]:
@@ -94,30 +96,37 @@ class SchedulerController:
         if pod.terminating:
             self._queue.done(pod.key)
             return skipped(item)
+        known = self._refusals.of(pod, self._known.version)
+        if known is not None:
+            return self._refuse(pod, item, *known, view, now)
         answer = self._scheduler.choose(pod)
-        if not isinstance(answer, str):
-            return self._refuse(pod, item, answer, view, now)
-        self._scheduler.put_pod(pod, answer)
-        self._binding = pod
-        return placed(item, answer)
+        if isinstance(answer, str):
+            self._scheduler.put_pod(pod, answer)
+            self._binding = pod
+            return placed(item, answer)
+        preemption = self._make_room(pod, answer)
+        self._refusals.keep(pod, answer, preemption)
+        return self._refuse(pod, item, answer, preemption, view, now)
 
-    def _refuse(self, pod: PodInfo, item: Object, decision: Decision, view: View, now: Instant) -> list[Write]:
-        state, scheduler = self._scheduler.state, pod.pod.spec.scheduler_name
-        profile = self._profiles[scheduler]
-        if not decision.nodes:
-            preemption, after = None, Aftermath("")
-        else:
-            if state.has_pods_below(pod.priority):
-                self._known.refresh()
-            preemption = preempt(state, profile, pod, decision)
-            after = aftermath(state, pod, preemption)
+    def _make_room(self, pod: PodInfo, decision: Decision) -> Preemption:
+        state = self._scheduler.state
+        if state.has_pods_below(pod.priority):
+            self._known.refresh()
+        return preempt(state, self._profiles[pod.pod.spec.scheduler_name], pod, decision)
+
+    def _refuse(
+        self, pod: PodInfo, item: Object, decision: Decision, preemption: Preemption, view: View, now: Instant
+    ) -> list[Write]:
+        scheduler = pod.pod.spec.scheduler_name
+        after = aftermath(self._scheduler.state, pod, preemption)
         self._queue.failed(pod, frozenset(decision.plugins), now)
         writes: list[Write] = []
         for key in after.withdrawn:
             writes += withdrawn(_present(view, key))
         for each in after.evictions:
             writes += evicted(_present(view, each.pod), each, scheduler, now)
-        return [*writes, *refused(item, event(decision, profile, preemption), after.nomination, now)]
+        message = event(decision, self._profiles[scheduler], preemption)
+        return [*writes, *refused(item, message, after.nomination, now)]
 
 
 def _present(view: View, key: PodKey) -> Object:

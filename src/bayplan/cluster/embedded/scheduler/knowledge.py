@@ -76,6 +76,8 @@ class Knowledge:
         self._waiting: dict[PodKey, PodInfo] = {}  # all that are not bound, whoever schedules them
         self._lately: dict[PodKey, Object] = {}  # bound pods with a newer status than the state has
         self._resized: set[PodKey] = set()  # their status has a word in what they take
+        self.version = 0
+        """Grows with every change that decisions may depend on."""
 
     def note(self, change: Change) -> bool:
         """Take note of a change; whether it needs a look."""
@@ -124,6 +126,7 @@ class Knowledge:
     # --- one change
 
     def _take_in_node(self, change: Change, now: Instant) -> None:
+        self.version += 1
         known = self._scheduler.state.node(change.new.name)
         old = known.node if known is not None else None
         new = None if change.type is ChangeType.DELETED else change.new.view(Node)
@@ -134,6 +137,7 @@ class Knowledge:
         observe(self._queue, old, new, now)
 
     def _take_in(self, change: Change, now: Instant) -> None:
+        self.version += 1
         kind = _OTHERS[change.kind]
         item, gone = change.new.view(kind), change.type is ChangeType.DELETED
         old = self._scheduler.state.find(kind, *change.new.key)
@@ -148,6 +152,7 @@ class Knowledge:
         key, pod = change.new.key, change.new.view(Pod)
         before = self._waiting.pop(key, None) or self._scheduler.state.pod(key)
         if change.type is ChangeType.DELETED or pod.is_terminal:
+            self.version += 1
             self._lately.pop(key, None)
             self._resized.discard(key)
             observe_pod(self._queue, before, None, now)
@@ -168,6 +173,7 @@ class Knowledge:
 
     def _place(self, pod: PodInfo) -> None:
         """A pod is bound; mostly to where it counts already, having been placed by the scheduler itself."""
+        self.version += 1
         state, node = self._scheduler.state, pod.pod.spec.node_name
         known = state.pod(pod.key)
         if known is None or state.place_of(pod.key) != node or _faces(known) != _faces(pod):
@@ -178,8 +184,10 @@ class Knowledge:
     def _nominate(self, before: PodInfo | None, pod: PodInfo) -> None:
         node = pod.pod.status.nominated_node_name
         if node and pod.pod.spec.scheduler_name in self._queue.lanes:
+            self.version += 1
             self._scheduler.state.nominate(pod, node)
         elif before is not None and before.pod.status.nominated_node_name:
+            self.version += 1
             self._scheduler.state.withdraw(pod.key)
 
 

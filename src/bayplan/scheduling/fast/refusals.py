@@ -1,0 +1,59 @@
+"""Why no node will do, for a pod that no other pods stand in the way of: asked of one node of each kind.
+
+Nodes are of a kind if the plugins that look at the node object alone say the same of them, and if they lack the same
+resources. The readable filters then say the same of them, too, in whatever order the profile has them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayplan.scheduling.fast.columns import CAPACITY, FREE_CPU, USED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bayplan.scheduling.fast.columns import Columns, Flags, Ints
+    from bayplan.scheduling.fast.shapes import Shape
+    from bayplan.scheduling.filtering import Filters
+    from bayplan.scheduling.framework import Refusal
+    from bayplan.scheduling.state import NodeState
+
+
+def refusals(filters: Filters, shape: Shape, columns: Columns) -> dict[str, Refusal]:
+    """The refusal of each node, by name. There must not be one that is feasible."""
+    kinds: Ints = shape.statics.codes.copy()
+    for difference in _differences(shape, columns):
+        kinds <<= 1
+        kinds |= difference
+    ported = [] if shape.asked.plain else [at for at, node in enumerate(columns.nodes) if node.ports]
+    own_way = {*columns.odd, *ported}
+    _, heads, members = np.unique(kinds, return_index=True, return_inverse=True)
+    answers = [filters.check(columns.nodes[at]) for at in heads.tolist()]
+    found: dict[str, Refusal] = {}
+    for at, (node, kind) in enumerate(zip(columns.nodes, members.tolist(), strict=True)):
+        refusal = filters.check(node) if at in own_way else answers[kind]
+        if refusal is not None:
+            found[node.name] = refusal
+    return found
+
+
+def _differences(shape: Shape, columns: Columns) -> Iterator[Flags]:
+    """What tells nodes apart in the eyes of NodeResourcesFit: what they lack now, and what they never had."""
+    columns.sync()
+    numbers, asked = columns.numbers, shape.asked
+    yield np.isneginf(numbers[FREE_CPU])
+    for amount, used, capacity in zip((asked.cpu, asked.memory), numbers[USED], numbers[CAPACITY], strict=True):
+        yield capacity - used < amount
+        yield capacity < amount
+    for name, amount in asked.others:
+        yield numbers[columns.row(name)] < amount
+        group = columns.group(("allocatable", name), partial(_allocatable, name))
+        yield np.array([_allocatable(name, node) < amount for node in group.heads])[group.codes]
+
+
+def _allocatable(name: str, node: NodeState) -> int:
+    return node.allocatable.get(name, 0)
