@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
 from random import Random
 from typing import Any
@@ -31,16 +31,19 @@ from benchmarks.serving import JSON, Target, connected, engine, revision
 
 NAME = "binding"
 _SPACE = scheduling_load.NAMESPACE
+_NODES = "/api/v1/nodes"
 _PODS = f"/api/v1/namespaces/{_SPACE}/pods"
-_SETS = f"/apis/apps/v1/namespaces/{_SPACE}/replicasets"
+_REPLICA_SETS = f"/apis/apps/v1/namespaces/{_SPACE}/replicasets"
 _BOUND = "spec.nodeName!="
 """A watcher with this selector sees a pod added when it is bound."""
-_SETS_AT_ONCE = 5
+_SETS = 5
 _AT_ONCE = 16
 _GIVE_WAY = 100
 _STEP = 200
 """Looks of controllers between two moments for the watcher, as the engine has it in real time."""
 _PATIENCE = 300
+_AT_REST = 60
+"""Virtual seconds after which nothing goes on any more."""
 _QUIET = 2.0
 """Seconds without news after which a cluster is at rest. After 50 s the nodes would count as lost: none tells of it."""
 _SERVED, _REAL = f"{OURS} (served)", "control plane"
@@ -66,27 +69,23 @@ class Speed(msgspec.Struct, frozen=True):
     """CPU milliseconds of the server's processes for a pod."""
 
 
-Pair = tuple[Speed, Speed]
-"""A client's pods, and those of ReplicaSets."""
+def nodes_of(before: int, count: int) -> list[bytes]:
+    """The nodes of the scheduling benchmark, those after the first so many."""
+    return [msgspec.json.encode(each) for each in scheduling_load.cluster(count, Random("nodes"))[before:]]
 
 
-def nodes_of(count: int) -> list[bytes]:
-    """The nodes of the scheduling benchmark."""
-    return [msgspec.json.encode(each) for each in scheduling_load.cluster(count, Random("nodes"))]
-
-
-def pods_of(count: int) -> list[bytes]:
-    """Pods of many shapes in random order, but for those that name nodes: a small cluster may have none for them."""
-    return [msgspec.json.encode(each) for each in _placeable(count)]
+def pods_of(before: int, count: int) -> list[bytes]:
+    """So many pods of some 300 shapes, those after the first so many."""
+    return [msgspec.json.encode(each) for each in _placeable(before + count)[before:]]
 
 
 def sets_of(count: int) -> list[bytes]:
     """A few ReplicaSets of so many pods in all, each of another shape. They are spread, as all that is selected is."""
     sets: list[bytes] = []
-    for number, pod in enumerate(_placeable(_SETS_AT_ONCE)):
+    for number, pod in enumerate(_placeable(_SETS)):
         labels = {"set": str(number)}
         spec = {
-            "replicas": (count + number) // _SETS_AT_ONCE,
+            "replicas": (count + number) // _SETS,
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": pod["spec"]},
         }
@@ -95,10 +94,15 @@ def sets_of(count: int) -> list[bytes]:
 
 
 def _placeable(count: int) -> list[dict[str, Any]]:
+    """The pods of the scheduling benchmark, but for those that name nodes: a small cluster may have none for them."""
     steps = scheduling_load.load("interleaved", 0, 0, 2 * count).steps
     pods = [step.create for step in steps if step.create and "nodeSelector" not in step.create["spec"]]
-    assert len(pods) >= count
     return pods[:count]
+
+
+def _first_pod(number: int) -> bytes:
+    container = {"name": "main", "image": "registry.example/first:v1"}
+    return msgspec.json.encode({"metadata": {"name": f"first-{number}"}, "spec": {"containers": [container]}})
 
 
 # --- in process
@@ -106,28 +110,36 @@ def _placeable(count: int) -> list[dict[str, Any]]:
 
 def in_process(nodes: int, pods: int, by_sets: bool) -> float:
     """Pods a second of CPU time. A client's are bound one by one, each before the next comes."""
-    bodies = sets_of(pods) if by_sets else pods_of(pods)
+    bodies = sets_of(pods) if by_sets else pods_of(0, pods)
     kind = REPLICA_SET if by_sets else POD
 
     async def measure() -> float:
-        cluster = embedded_cluster()
-        await cluster.create(NAMESPACE, {"metadata": {"name": _SPACE}})
-        for body in nodes_of(nodes):
-            await cluster.create(NODE, body)
-        await cluster.advance(1)
+        cluster = await _warm_cluster(nodes)
         watcher = asyncio.create_task(_see_bound(cluster, pods))
         await asyncio.sleep(0)
         with cpu_time() as span:
             for number, body in enumerate(bodies):
                 await cluster.create(kind, body, _SPACE)
-                while cluster.world.settle(_STEP) == _STEP:
-                    await asyncio.sleep(0)
-                if not number % _GIVE_WAY:
-                    await asyncio.sleep(0)
+                while cluster.world.busy:
+                    cluster.world.settle(_STEP)
+                    if by_sets or not number % _GIVE_WAY:
+                        await asyncio.sleep(0)
             await watcher
         return pods / span.seconds
 
     return asyncio.run(measure())
+
+
+async def _warm_cluster(nodes: int) -> EmbeddedCluster:
+    """A cluster at rest in which everything has happened once: making decoders is no part of a rate."""
+    cluster = embedded_cluster()
+    await cluster.create(NAMESPACE, {"metadata": {"name": _SPACE}})
+    for body in nodes_of(0, nodes):
+        await cluster.create(NODE, body)
+    await cluster.create(POD, _first_pod(0), "default")
+    await cluster.create(REPLICA_SET, sets_of(_SETS)[0], "default")
+    await cluster.advance(_AT_REST)
+    return cluster
 
 
 async def _see_bound(cluster: EmbeddedCluster, count: int) -> None:
@@ -140,25 +152,38 @@ async def _see_bound(cluster: EmbeddedCluster, count: int) -> None:
 # --- over HTTP
 
 
-def prepare(kubeconfig: str, nodes: int) -> None:
-    """Make the cluster, and wait until its scheduler has placed a pod: that it knows the nodes."""
+def grow(kubeconfig: str, before: int, nodes: int) -> None:
+    """Add nodes, and wait until a pod has been placed: then the scheduler works, and has heard of them nearly all."""
 
     async def make() -> None:
         async with connected(kubeconfig) as client:
-            space = msgspec.json.encode({"metadata": {"name": _SPACE}})
-            await client.call("POST", "/api/v1/namespaces", body=space, media=JSON)
-            await _post(client, "/api/v1/nodes", nodes_of(nodes))
-            await _bind(client, _PODS, [_first_pod()], 1)
+            if not before:
+                space = msgspec.json.encode({"metadata": {"name": _SPACE}})
+                await client.call("POST", "/api/v1/namespaces", body=space, media=JSON)
+            await _post(client, _NODES, nodes_of(before, nodes))
+            await _bind(client, _PODS, [_first_pod(nodes)], 1)
 
     asyncio.run(make())
 
 
-def over_http(kubeconfig: str, pods: int, by_sets: bool) -> Speed:
-    """Pods a second by the wall clock, from the first creation to the last binding."""
+def of_client(kubeconfig: str, before: int, pods: int) -> Speed:
+    """Pods that a client creates: by the wall clock, from the first creation to the last binding."""
 
     async def measure() -> Speed:
         async with connected(kubeconfig) as client:
-            return await _bind(client, *((_SETS, sets_of(pods)) if by_sets else (_PODS, pods_of(pods))), pods)
+            return await _bind(client, _PODS, pods_of(before, pods), pods)
+
+    return asyncio.run(measure())
+
+
+def of_sets(kubeconfig: str, pods: int) -> Speed:
+    """Pods that ReplicaSets make, the same way. Begins when nothing happens to nodes and pods any more."""
+
+    async def measure() -> Speed:
+        async with connected(kubeconfig) as client:
+            for path in (_NODES, _PODS):
+                await _rest(client, path)
+            return await _bind(client, _REPLICA_SETS, sets_of(pods), pods)
 
     return asyncio.run(measure())
 
@@ -199,11 +224,6 @@ async def _post(client: Client, path: str, bodies: Iterable[bytes]) -> float:
     return time.perf_counter()
 
 
-def _first_pod() -> bytes:
-    container = {"name": "main", "image": "registry.example/first:v1"}
-    return msgspec.json.encode({"metadata": {"name": "first"}, "spec": {"containers": [container]}})
-
-
 async def _rest(client: Client, path: str) -> None:
     query = {"watch": "true", "resourceVersion": await revision(client)}
     async with aclosing(client.stream(path, query=query)) as pieces:
@@ -213,45 +233,38 @@ async def _rest(client: Client, path: str) -> None:
                     await anext(pieces)
 
 
-def calm(kubeconfig: str) -> None:
-    """Wait until nothing happens to nodes and pods any more."""
-
-    async def wait() -> None:
-        async with connected(kubeconfig) as client, asyncio.timeout(_PATIENCE):
-            for path in ("/api/v1/nodes", _PODS):
-                await _rest(client, path)
-
-    asyncio.run(wait())
-
-
 # --- whom it is asked of
 
 
-def bound_by(target: Target, pods: int, by_sets: bool) -> Speed:
-    """How fast a server is, and what it takes."""
+def _counted(target: Target, pods: int, measure: Callable[..., Speed], *arguments: object) -> Speed:
+    """A measurement with what it took the server's processes."""
     used = target.cpu()
-    speed = alone(over_http, target.kubeconfig, pods, by_sets)
+    speed = alone(measure, target.kubeconfig, *arguments, pods)
     return msgspec.structs.replace(speed, cost=1000 * (target.cpu() - used) / pods)
 
 
-def served(nodes: int, pods: int) -> Pair:
-    """The embedded engine in a process of its own: a client's pods, then those of ReplicaSets."""
+def _grown(target: Target, sizes: Sequence[int], pods: int) -> list[Speed]:
+    """A client's pods, size after size."""
+    speeds = []
+    for place, (before, size) in enumerate(zip((0, *sizes), sizes, strict=False)):
+        alone(grow, target.kubeconfig, before, size)
+        speeds.append(_counted(target, pods, of_client, place * pods))
+    return speeds
+
+
+def served(sizes: Sequence[int], pods: int) -> list[Speed]:
+    """The embedded engine in a process of its own: a client's pods, size after size, and those of ReplicaSets."""
     with engine(whole=True) as target:
-        alone(prepare, target.kubeconfig, nodes)
-        single = bound_by(target, pods, False)
-        alone(calm, target.kubeconfig)
-        return single, bound_by(target, pods, True)
+        return [*_grown(target, sizes, pods), _counted(target, pods, of_sets)]
 
 
-def real(nodes: int, pods: int) -> Pair:
-    """The same in the lab, where the controller manager comes in between. Raises LabUnavailableError."""
+def real(sizes: Sequence[int], pods: int) -> list[Speed]:
+    """The same in the lab, with the controller manager at last. Raises LabUnavailableError."""
     with Lab(_LAB, name="bench") as lab:
-        alone(prepare, str(lab.kubeconfig), nodes)
-        single = bound_by(_target(lab), pods, False)
+        speeds = _grown(_target(lab), sizes, pods)
         lab.options = msgspec.structs.replace(lab.options, controllers=True, scheduler=False)
         lab.start_controllers()
-        alone(calm, str(lab.kubeconfig))
-        return single, bound_by(_target(lab), pods, True)
+        return [*speeds, _counted(_target(lab), pods, of_sets)]
 
 
 def _target(lab: Lab) -> Target:
@@ -260,28 +273,40 @@ def _target(lab: Lab) -> Target:
 
 
 def run(effort: Effort) -> Table:
-    """Measure."""
+    """Measure. A server grows from size to size; ReplicaSets come at the largest only."""
     *sizes, pods = effort.sizes(1_000, 5_000, 2_000)
-    rates = [[most(effort, in_process, size, pods, by_sets) for size in sizes] for by_sets in (False, True)]
-    found: dict[str, list[Pair]] = {_SERVED: [served(size, pods) for size in sizes]}
+    ours, ours_by_sets = (
+        tuple(most(effort, in_process, size, pods, by_sets) for size in sizes) for by_sets in (False, True)
+    )
+    found = {_SERVED: served(sizes, pods)}
     notes = []
     try:
-        found[_REAL] = [real(size, pods) for size in sizes]
+        found[_REAL] = real(sizes, pods)
     except LabUnavailableError as error:
         notes.append(f"no lab here, so no figures of the real control plane: {error.message}")
-    lines: list[Line] = []
-    for place, measure in enumerate((f"{pods:,} pods of a client", f"{pods:,} pods of {_SETS_AT_ONCE} ReplicaSets")):
-        lines.append(Line(f"{measure}, bound/s", OURS, Sort.RATE, tuple(rates[place])))
-        lines += _lines_of(f"{measure}, bound/s", Sort.RATE, found, lambda pair, place=place: pair[place].bound)
-    lines += _lines_of("the client's creations/s", Sort.RATE, found, lambda pair: pair[0].created)
-    lines += _lines_of("servers' CPU ms a client's pod", Sort.EACH, found, lambda pair: pair[0].cost)
-    lines += _lines_of("servers' CPU ms a ReplicaSet's pod", Sort.EACH, found, lambda pair: pair[1].cost)
-    busy = ", ".join(f"{100 * pairs[-1][0].busy:.0f}% with {who}" for who, pairs in found.items())
-    notes.append(f"busy the client was, {_AT_ONCE} requests at a time: {busy}")
-    columns = tuple(f"{size:,} nodes" for size in sizes)
-    title = f"from creation to bound; {OURS} in process by CPU time, the others over HTTP by the wall clock"
-    return Table(NAME, title, columns, tuple(lines), tuple(sizes), tuple(notes))
 
+    def lines(measure: str, sort: Sort, of: Callable[[Speed], float], *, by_sets: bool = False) -> list[Line]:
+        known = {
+            who: (*[None] * (len(sizes) - 1), of(speeds[-1])) if by_sets else tuple(map(of, speeds[:-1]))
+            for who, speeds in found.items()
+        }
+        return [Line(measure, who, sort, values) for who, values in known.items()]
 
-def _lines_of(measure: str, sort: Sort, found: dict[str, list[Pair]], of: Callable[[Pair], float]) -> list[Line]:
-    return [Line(measure, who, sort, tuple(of(pair) for pair in pairs)) for who, pairs in found.items()]
+    single, sets = f"{pods:,} pods of a client", f"{pods:,} pods of {_SETS} ReplicaSets"
+    busy = ", ".join(f"{100 * speeds[-2].busy:.0f}% with {who}" for who, speeds in found.items())
+    return Table(
+        NAME,
+        f"pods/s from creation to bound; {OURS} in process by CPU time, the others over HTTP by the wall clock",
+        tuple(f"{size:,} nodes" for size in sizes),
+        (
+            Line(single, OURS, Sort.RATE, ours),
+            *lines(single, Sort.RATE, lambda speed: speed.bound),
+            Line(sets, OURS, Sort.RATE, ours_by_sets),
+            *lines(sets, Sort.RATE, lambda speed: speed.bound, by_sets=True),
+            *lines("the client's creations/s", Sort.RATE, lambda speed: speed.created),
+            *lines("servers' CPU ms a client's pod", Sort.EACH, lambda speed: speed.cost),
+            *lines("servers' CPU ms a ReplicaSet's pod", Sort.EACH, lambda speed: speed.cost, by_sets=True),
+        ),
+        tuple(sizes),
+        (*notes, f"busy the client was, creating {_AT_ONCE} pods at a time: {busy}"),
+    )

@@ -1,6 +1,7 @@
 """Who is asked over HTTP: the served engine in a process of its own, and the lab's API server, by the same client.
 
-`python -m benchmarks.serving KUBECONFIG PODS [whole]` is that process. It ends when its standard input does, hence with us.
+`python -m benchmarks.serving KUBECONFIG PODS [whole]` is that process. It ends when its standard input does, hence with
+us.
 """
 
 from __future__ import annotations
