@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
 from random import Random
 from typing import Any
@@ -67,6 +67,21 @@ class Speed(msgspec.Struct, frozen=True):
     """The share of the time in which the client had work."""
     cost: float = 0.0
     """CPU milliseconds of the server's processes for a pod."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Body(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Event(msgspec.Struct):
+    """As much of a watch's line as is needed here."""
+
+    type: str
+    object: _Body
 
 
 def nodes_of(before: int, count: int) -> list[bytes]:
@@ -177,31 +192,38 @@ def of_client(kubeconfig: str, before: int, pods: int) -> Speed:
 
 
 def of_sets(kubeconfig: str, pods: int) -> Speed:
-    """Pods that ReplicaSets make, the same way. Begins when nothing happens to nodes and pods any more."""
+    """Pods that ReplicaSets make, the same way."""
 
     async def measure() -> Speed:
         async with connected(kubeconfig) as client:
-            for path in (_NODES, _PODS):
-                await _rest(client, path)
             return await _bind(client, _REPLICA_SETS, sets_of(pods), pods)
 
     return asyncio.run(measure())
 
 
 async def _bind(client: Client, path: str, bodies: list[bytes], pods: int) -> Speed:
-    query = {"watch": "true", "fieldSelector": _BOUND, "resourceVersion": await revision(client)}
-    async with asyncio.timeout(_PATIENCE), aclosing(client.stream(_PODS, query=query)) as pieces:
+    since = await revision(client)
+    async with asyncio.timeout(_PATIENCE), aclosing(_bound(client, since)) as bound:
         start = time.perf_counter()
         with cpu_time() as span:
             creating = asyncio.create_task(_post(client, path, bodies))
-            left = pods
-            async for line in _lines(pieces):
-                left -= line.startswith(b'{"type":"ADDED"')
-                if not left:
-                    break
+            for _ in range(pods):
+                await anext(bound)
             taken = time.perf_counter() - start
             created = await creating - start
     return Speed(pods / taken, len(bodies) / created, span.seconds / taken)
+
+
+async def _bound(client: Client, since: str) -> AsyncGenerator[None]:
+    """Each binding. The real server ends the watch of one who is slow to read; it goes on from where it ended."""
+    while True:
+        query = {"watch": "true", "fieldSelector": _BOUND, "resourceVersion": since}
+        async with aclosing(client.stream(_PODS, query=query)) as pieces:
+            async for line in _lines(pieces):
+                event = msgspec.json.decode(line, type=_Event)
+                since = event.object.metadata.resource_version
+                if event.type == "ADDED":
+                    yield
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -222,6 +244,17 @@ async def _post(client: Client, path: str, bodies: Iterable[bytes]) -> float:
 
     await asyncio.gather(*(post() for _ in range(_AT_ONCE)))
     return time.perf_counter()
+
+
+def calm(kubeconfig: str) -> None:
+    """Wait until nothing happens to nodes and pods any more."""
+
+    async def wait() -> None:
+        async with connected(kubeconfig) as client, asyncio.timeout(_PATIENCE):
+            for path in (_NODES, _PODS):
+                await _rest(client, path)
+
+    asyncio.run(wait())
 
 
 async def _rest(client: Client, path: str) -> None:
@@ -255,7 +288,9 @@ def _grown(target: Target, sizes: Sequence[int], pods: int) -> list[Speed]:
 def served(sizes: Sequence[int], pods: int) -> list[Speed]:
     """The embedded engine in a process of its own: a client's pods, size after size, and those of ReplicaSets."""
     with engine(whole=True) as target:
-        return [*_grown(target, sizes, pods), _counted(target, pods, of_sets)]
+        speeds = _grown(target, sizes, pods)
+        alone(calm, target.kubeconfig)
+        return [*speeds, _counted(target, pods, of_sets)]
 
 
 def real(sizes: Sequence[int], pods: int) -> list[Speed]:
@@ -264,6 +299,7 @@ def real(sizes: Sequence[int], pods: int) -> list[Speed]:
         speeds = _grown(_target(lab), sizes, pods)
         lab.options = msgspec.structs.replace(lab.options, controllers=True, scheduler=False)
         lab.start_controllers()
+        alone(calm, str(lab.kubeconfig))
         return [*speeds, _counted(_target(lab), pods, of_sets)]
 
 

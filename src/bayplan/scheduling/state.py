@@ -21,7 +21,7 @@ from bayplan.model.resources import PODS, Amounts, amounts
 from bayplan.scheduling.pods import HostPort, PodInfo, PodKey
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from bayplan.model.meta import KubernetesObject
 
@@ -113,7 +113,7 @@ class ClusterState:
         self._zones: dict[str, dict[str, None]] = {}
         self._order: list[NodeState] | None = None
         self._where: dict[PodKey, str] = {}
-        self._objects: dict[type[KubernetesObject], dict[PodKey, KubernetesObject]] = {}
+        self._objects: dict[type[KubernetesObject], dict[str, dict[str, KubernetesObject]]] = {}
         self._nominated: dict[str, dict[PodKey, PodInfo]] = {}
         self._nominations: dict[PodKey, str] = {}
         self.images: dict[str, Image] = {}
@@ -138,7 +138,9 @@ class ClusterState:
         other._zones = {zone: names.copy() for zone, names in self._zones.items()}
         other._where, other._nominations = self._where.copy(), self._nominations.copy()
         other.priorities = self.priorities.copy()
-        other._objects = {kind: known.copy() for kind, known in self._objects.items()}
+        other._objects = {
+            kind: {space: named.copy() for space, named in spaces.items()} for kind, spaces in self._objects.items()
+        }
         other._nominated = {node: waiting.copy() for node, waiting in self._nominated.items()}
         for mine, theirs in (
             (self.with_affinity, other.with_affinity),
@@ -302,7 +304,7 @@ class ClusterState:
             self._put_pod(PodInfo(item))
         else:
             meta = item.metadata
-            self._objects.setdefault(type(item), {})[meta.namespace, meta.name] = item
+            self._objects.setdefault(type(item), {}).setdefault(meta.namespace, {})[meta.name] = item
 
     def _put_pod(self, info: PodInfo) -> None:
         pod = info.pod
@@ -321,15 +323,17 @@ class ClusterState:
         elif isinstance(item, Pod):
             self.drop_pod((meta.namespace, meta.name))
         else:
-            self._objects.get(type(item), {}).pop((meta.namespace, meta.name), None)
+            self._objects.get(type(item), {}).get(meta.namespace, {}).pop(meta.name, None)
 
-    def all(self, kind: type[ObjectT]) -> Iterable[ObjectT]:
-        """The objects of a kind other than Node and Pod, in order of arrival."""
-        return self._objects.get(kind, {}).values()  # type: ignore[return-value]  # kept under their own type
+    def all(self, kind: type[ObjectT], namespace: str | None = None) -> Iterator[ObjectT]:
+        """The objects of a kind other than Node and Pod, of one namespace or of each in turn, in order of arrival."""
+        spaces = self._objects.get(kind, {})
+        for named in spaces.values() if namespace is None else (spaces.get(namespace, {}),):
+            yield from named.values()  # type: ignore[misc]  # kept under their own type
 
     def find(self, kind: type[ObjectT], namespace: str, name: str) -> ObjectT | None:
         """One of them."""
-        return self._objects.get(kind, {}).get((namespace, name))  # type: ignore[return-value]  # as above
+        return self._objects.get(kind, {}).get(namespace, {}).get(name)  # type: ignore[return-value]  # as above
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """A namespace's labels; none where it is not known."""

@@ -23,21 +23,14 @@ if TYPE_CHECKING:
 class Affinity:
     """A pod's terms, and the terms of others that speak of it."""
 
-    __slots__ = (
-        "_away", "_hard_weight", "_ignores_others", "_labels", "_near", "_near_itself", "_pod", "_seen", "_tallies",
-        "_unwelcome", "_weight", "_wishes", "_wishes_of_others",
-    )  # fmt: skip
+    __slots__ = ("_away", "_near", "_near_itself", "_unwelcome", "_weight", "_wishes")
 
     def __init__(
         self, plugin: InterPodAffinity, weight: int, pod: PodInfo, state: ClusterState, columns: Columns,
         tallies: Tallies,
     ) -> None:  # fmt: skip
         wants = pod.wants
-        self._pod, self._tallies, self._weight = pod, tallies, weight
-        self._hard_weight = plugin.args.hard_pod_affinity_weight
-        choosy = bool(wants.preferred_affinity or wants.preferred_anti_affinity)
-        self._ignores_others = plugin.args.ignore_preferred_terms_of_existing_pods and not choosy
-        self._labels = state.namespace_labels(pod.namespace)
+        self._weight = weight
         near = resolved(wants.affinity, state)
         self._near_itself = matches_all(near, pod)
 
@@ -52,44 +45,26 @@ class Affinity:
             for term in resolved(terms, state)
         ]
         self._unwelcome: list[Tally] = []
-        self._wishes_of_others: list[tuple[Tally, int]] = []
-        self._seen = 0
+        choosy = bool(wants.preferred_affinity or wants.preferred_anti_affinity)
+        others_count = choosy or not plugin.args.ignore_preferred_terms_of_existing_pods
+        for holding, count in tallies.held_against(pod, state).items():
+            if holding.role is Role.AWAY:
+                self._unwelcome.append(count)
+            elif others_count and (weight := _weight(holding, plugin.args.hard_pod_affinity_weight)):
+                self._wishes.append((count, weight))
 
     @property
     def is_strict(self) -> bool:
         """Whether there is any required term to look at."""
-        self._look_around()
         return bool(self._near or self._away or self._unwelcome)
 
     @property
     def has_wishes(self) -> bool:
         """Whether there is any preferred term to look at."""
-        self._look_around()
-        return bool(self._weight and (self._wishes or self._wishes_of_others))
-
-    def _look_around(self) -> None:
-        """Find the terms of others that speak of this pod, if there are new ones."""
-        held = self._tallies.held
-        if self._seen == len(held):
-            return
-        for holding, tally in list(held.items())[self._seen :]:
-            if holding.term.matches(self._pod, self._labels):
-                if holding.role is Role.AWAY:
-                    self._unwelcome.append(tally)
-                elif weight := self._weight_of(holding):
-                    self._wishes_of_others.append((tally, weight))
-        self._seen = len(held)
-
-    def _weight_of(self, holding: Holding) -> int:
-        if self._ignores_others:
-            return 0
-        if holding.role is Role.NEAR:
-            return self._hard_weight
-        return holding.term.weight if holding.role is Role.WISH else -holding.term.weight
+        return bool(self._weight and self._wishes)
 
     def keep(self, ok: Flags) -> None:
         """Strike out the nodes that required terms forbid."""
-        self._look_around()
         if self._near:
             alone = self._near_itself and not any(tally.total for tally in self._near)
             for tally in self._near:
@@ -103,7 +78,7 @@ class Affinity:
 
     def add_points(self, points: Ints, chosen: Positions) -> None:
         """Add what preferred terms give the chosen nodes."""
-        raw = _summed((*self._wishes, *self._wishes_of_others), chosen) if self.has_wishes else None
+        raw = _summed(self._wishes, chosen) if self.has_wishes else None
         if raw is None:
             return
         least = int(raw.min())
@@ -112,6 +87,13 @@ class Affinity:
             shares = (raw - least) / span
             shares *= float(MAX_SCORE)
             points += shares.astype(np.int64) * self._weight
+
+
+def _weight(holding: Holding, hard_weight: int) -> int:
+    """What it counts for a node that somebody near it holds a term, speaking of the pod, as a wish."""
+    if holding.role is Role.NEAR:
+        return hard_weight
+    return holding.term.weight if holding.role is Role.WISH else -holding.term.weight
 
 
 def _summed(wishes: Iterable[tuple[Tally, int]], chosen: Positions) -> Ints | None:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import numpy as np
 
-from bayplan.model.policies import Service
-from bayplan.model.workloads import ReplicaSet, ReplicationController, StatefulSet
 from bayplan.scheduling.fast.affinity import Affinity
 from bayplan.scheduling.fast.columns import Columns
 from bayplan.scheduling.fast.rows import Row, Width
@@ -32,7 +30,6 @@ from bayplan.scheduling.ties import preorder_key
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from bayplan.model.meta import KubernetesObject
     from bayplan.model.pods import PodSpec
     from bayplan.scheduling.fast.columns import Ints, Positions, Totals
     from bayplan.scheduling.fast.scoring import ResourceScore
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
     from bayplan.scheduling.pods import PodInfo
     from bayplan.scheduling.state import ClusterState
 
-OWNERS = (ReplicaSet, ReplicationController, StatefulSet)
 COLUMNAR = (NodeResourcesFit, NodePorts, PodTopologySpread, InterPodAffinity)
 _ONE_BY_ONE = 12
 """Journal entries up to which a row is corrected node by node."""
@@ -73,7 +69,8 @@ class Kept:
         self._entries = 0
         self.heap = heap_places(len(state.nodes))
         """How early a place among the feasible nodes comes up in upstream's heap: the earlier, the larger."""
-        self._labels_matter = any(True for kind in (Service, *OWNERS) for _ in state.all(kind))
+        self._spread_plugin = _first(profile, PodTopologySpread)
+        self._affinity_plugin = _first(profile, InterPodAffinity)
 
     @property
     def is_full(self) -> bool:
@@ -90,41 +87,34 @@ class Kept:
             if self._tallies:
                 self._tallies.count(pod, at, number)
 
-    def forget(self, item: KubernetesObject) -> None:
-        """Shapes of pods that a Service or controller may speak of are made anew."""
-        if not self._labels_matter:
-            self._let_labels_matter()
-        namespace, name = item.metadata.namespace, item.metadata.name
-        for key, shape in list(self._shapes.items()):
-            owner = shape.pod.pod.metadata.controller if shape else None
-            if shape is None or shape.pod.namespace != namespace:
-                continue
-            if isinstance(item, Service) or (owner is not None and owner.name == name):
-                del self._shapes[key]
-
     # --- shapes
 
     def shape_of(self, pod: PodInfo) -> Shape | None:
         """What is kept for pods like this one; None for those that columns cannot serve."""
         if self._tallies is None and self._state.with_affinity:
-            self._begin_tallies()
+            self._tallies = Tallies(self.columns)
         key = self._key(pod)
-        if key not in self._shapes:
+        if key in self._shapes:
+            shape = self._shapes.pop(key)
+        else:
             shape = self._new_shape(pod)
-            while len(self._shapes) >= self._most:
+            if len(self._shapes) >= self._most:
                 del self._shapes[next(iter(self._shapes))]
-            self._shapes[self._key(pod)] = shape
-            return shape
-        return self._shapes[key]
+        self._shapes[key] = shape  # the longest unused goes first
+        return shape
 
     def _key(self, pod: PodInfo) -> Hashable:
-        """All that decisions about a pod depend on. Labels do as soon as anybody selects by them."""
+        """All that decisions about a pod depend on.
+
+        Of its labels that is who its like are for spreading, and which terms of others speak of it. Only if it brings
+        constraints of its own may all of them count.
+        """
         wants = pod.wants
         requests = None if pod.requests is wants.requests else tuple(sorted(pod.requests.items()))
-        if not self._labels_matter:
-            return (wants, requests)
-        owner = pod.pod.metadata.controller
-        return (wants, requests, frozenset(pod.labels.items()), owner and (owner.kind, owner.name))
+        like = self._spread_plugin.goes_by(pod, self._state) if self._spread_plugin else None
+        told = self._tallies.speaking_of(pod, self._state) if self._tallies and self._affinity_plugin else ()
+        choosy = wants.has_affinity or wants.spec.topology_spread_constraints
+        return (wants, requests, like, told, frozenset(pod.labels.items()) if choosy else None)
 
     def _statics_of(self, pod: PodInfo) -> Statics | None:
         """What the node objects alone say; None if a plugin names nodes, or turns all of them down."""
@@ -150,29 +140,21 @@ class Kept:
         return Shape(pod, asked, statics, self._spread(pod), self._affinity(pod))
 
     def _spread(self, pod: PodInfo) -> Spread | None:
-        plugin = _first(self._profile, PodTopologySpread)
-        if plugin is None or not any(plugin.constraints(pod, self._state, action) for action in (HARD, SOFT)):
+        plugin, state = self._spread_plugin, self._state
+        if plugin is None or not any(plugin.constraints(pod, state, action) for action in (HARD, SOFT)):
             return None
-        weight = self._weights.get(PodTopologySpread, 0)
-        return Spread(plugin, weight, pod, self._state, self.columns, self._begin_tallies())
+        self._tallies = self._tallies or Tallies(self.columns)
+        return Spread(plugin, self._weights.get(PodTopologySpread, 0), pod, state, self.columns, self._tallies)
 
     def _affinity(self, pod: PodInfo) -> Affinity | None:
-        plugin = _first(self._profile, InterPodAffinity)
-        if plugin is None or (self._tallies is None and not pod.wants.has_affinity):
+        plugin = self._affinity_plugin
+        told = self._tallies is not None and self._tallies.speaking_of(pod, self._state)
+        if plugin is None or not (pod.wants.has_affinity or told):
             return None
-        weight = self._weights.get(InterPodAffinity, 0)
-        return Affinity(plugin, weight, pod, self._state, self.columns, self._begin_tallies())
-
-    def _begin_tallies(self) -> Tallies:
-        if self._tallies is None:
-            self._tallies = Tallies(self.columns)
-            self._let_labels_matter()
-        return self._tallies
-
-    def _let_labels_matter(self) -> None:
-        """Shapes that were told apart without labels are made anew."""
-        self._labels_matter = True
-        self._shapes.clear()
+        self._tallies = self._tallies or Tallies(self.columns)
+        return Affinity(
+            plugin, self._weights.get(InterPodAffinity, 0), pod, self._state, self.columns, self._tallies
+        )  # fmt: skip
 
     # --- rows
 

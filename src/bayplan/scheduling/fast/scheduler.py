@@ -15,9 +15,9 @@ import numpy as np
 
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
-from bayplan.model.policies import Namespace, Service
+from bayplan.model.policies import Namespace
 from bayplan.scheduling.cycle import decide, next_start, refused, wanted
-from bayplan.scheduling.fast.kept import OWNERS, Kept
+from bayplan.scheduling.fast.kept import Kept
 from bayplan.scheduling.fast.refusals import refusals
 from bayplan.scheduling.fast.scoring import ResourceScore
 from bayplan.scheduling.fast.statics import READS
@@ -79,7 +79,8 @@ class FastScheduler:
         else:
             old = self.state.find(type(item), item.metadata.namespace, item.metadata.name)
             self.state.put(item)
-            self._related(old, item)
+            if isinstance(item, Namespace) and (old is None or old.metadata.labels != item.metadata.labels):
+                self._forget()
 
     def drop(self, item: KubernetesObject) -> None:
         """An object went."""
@@ -89,22 +90,11 @@ class FastScheduler:
             self.drop_pod((item.metadata.namespace, item.metadata.name))
         else:
             self.state.drop(item)
-            self._related(item, None)
-
-    def _related(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Shapes rest on what Services, controllers and namespaces select."""
-        item = old or new
-        if item is None:
-            return
-        if isinstance(item, (Service, *OWNERS)):
-            if old is None or new is None or _selector(old) != _selector(new):
-                for desk in self._desks.values():
-                    if desk.kept:
-                        desk.kept.forget(item)
-        elif isinstance(item, Namespace) and (not old or not new or old.metadata.labels != new.metadata.labels):
-            self._forget()
+            if isinstance(item, Namespace):
+                self._forget()
 
     def _forget(self) -> None:
+        """Columns and rows rest on nodes as they were, and terms on what namespaces they selected."""
         for desk in self._desks.values():
             desk.kept = None
 
@@ -250,10 +240,6 @@ def is_columnar(profile: Profile) -> bool:
     scorers = [plugin for plugin, _ in profile.scorers if type(plugin).score is not Plugin.score]
     fits = any(isinstance(plugin, NodeResourcesFit) for plugin in profile.filters)
     return fits and ResourceScore.covers(profile) and all(isinstance(plugin, _SCORERS) for plugin in scorers)
-
-
-def _selector(item: KubernetesObject) -> object:
-    return getattr(item, "spec").selector  # noqa: B009 Services and controllers have no common type
 
 
 def _face(node: Node) -> tuple[object, ...]:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
     from bayplan.scheduling.fast.columns import Columns, Flags, Group, Ints
     from bayplan.scheduling.pods import PodInfo, Wants
+    from bayplan.scheduling.state import ClusterState
 
 _NO_LABELS: dict[str, str] = {}
+_MOST_REMEMBERED = 4096
 
 
 class Role(Enum):
@@ -115,11 +117,33 @@ class Tallies:
         self._classes: dict[Hashable, _Class] = {}
         self._asked: dict[Hashable, tuple[Crowd, Tally]] = {}
         self.held: dict[Holding, Tally] = {}
+        self._spoken_of: dict[Hashable, tuple[int, ...]] = {}
+        self._known_terms = 0
         for at, node in enumerate(columns.nodes):
             for pod in node.pods.values():
                 self._class_of(pod).where[at] += 1
         for each in self._classes.values():
             self._hold(each)
+
+    def speaking_of(self, pod: PodInfo, state: ClusterState) -> tuple[int, ...]:
+        """Which of the terms that pods hold speak of a pod, by number; a number is never given to another term."""
+        if not self.held:
+            return ()
+        if self._known_terms != len(self.held) or len(self._spoken_of) > _MOST_REMEMBERED:
+            self._known_terms = len(self.held)
+            self._spoken_of.clear()
+        key = (pod.namespace, frozenset(pod.labels.items()))
+        found = self._spoken_of.get(key)
+        if found is None:
+            labels = state.namespace_labels(pod.namespace)
+            found = tuple(number for number, each in enumerate(self.held) if each.term.matches(pod, labels))
+            self._spoken_of[key] = found
+        return found
+
+    def held_against(self, pod: PodInfo, state: ClusterState) -> dict[Holding, Tally]:
+        """The same terms, with who holds them where."""
+        numbers = set(self.speaking_of(pod, state))
+        return {each: tally for number, (each, tally) in enumerate(self.held.items()) if number in numbers}
 
     def count(self, pod: PodInfo, at: int, number: int) -> None:
         """A pod came to (1) or left (-1) a node."""

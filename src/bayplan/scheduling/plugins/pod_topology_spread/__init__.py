@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING
 
 from bayplan.scheduling.arguments import PodTopologySpreadArgs
 from bayplan.scheduling.framework import Plugin
-from bayplan.scheduling.plugins.pod_topology_spread.constraints import NAME, SYSTEM_CONSTRAINTS, constraints_of
+from bayplan.scheduling.plugins.pod_topology_spread.constraints import (
+    NAME,
+    SYSTEM_CONSTRAINTS,
+    constraints_of,
+    default_selector,
+)
 from bayplan.scheduling.plugins.pod_topology_spread.filtering import SpreadFilter
 from bayplan.scheduling.plugins.pod_topology_spread.scoring import SpreadScore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bayplan.model.selectors import Selector
     from bayplan.scheduling.plugins.pod_topology_spread.constraints import Constraint
     from bayplan.scheduling.pods import PodInfo
     from bayplan.scheduling.state import ClusterState, NodeState
@@ -42,6 +48,11 @@ class PodTopologySpread(Plugin):
     def constraints(self, pod: PodInfo, state: ClusterState, action: str) -> tuple[Constraint, ...]:
         """The constraints of one kind that a pod has, its own or the profile's."""
         return constraints_of(pod, state, self._defaults, action)
+
+    def goes_by(self, pod: PodInfo, state: ClusterState) -> Selector | None:
+        """The selector that the profile's constraints would have for a pod; None if it has its own constraints."""
+        own = pod.pod.spec.topology_spread_constraints
+        return None if own or not self._defaults else default_selector(pod, state)
 
     def needs_all(self, pod: PodInfo) -> bool:
         """Whether nodes must have all labels to be scored. Under the system's own, a zone may be missing."""

@@ -118,9 +118,9 @@ def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -
 def default_selector(pod: PodInfo, state: ClusterState) -> Selector:
     """Who a pod's like are, by the Services that select it and its controller; empty if nothing tells."""
     merged: dict[str, str] = {}
-    for service in state.all(Service):
+    for service in state.all(Service, pod.namespace):
         wanted = service.spec.selector
-        if service.metadata.namespace == pod.namespace and wanted.items() <= pod.labels.items():
+        if wanted.items() <= pod.labels.items():
             merged.update(wanted)
     owner = pod.pod.metadata.controller
     kind = (owner.api_version, owner.kind) if owner else None
