@@ -3,16 +3,20 @@
 Ours is all of it: admission, store, every controller, Events, and kubelets that begin to start what is bound. In
 process, in virtual time, it is one thread and timed by its CPU. Over HTTP it is wall time, by the same client for the
 served engine, whose kubelets go on meanwhile, and for the lab: API server, etcd and kube-scheduler with its default
-parallelism and sampling; kube-controller-manager only where ReplicaSets make the pods; no kubelets, so that binding is
-all it has to do.
+parallelism and sampling; of the controllers that for ReplicaSets alone, where they make the pods; no kubelets. So
+binding is all it has to do.
 """
 
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -22,12 +26,13 @@ from bayplan.cluster.embedded.assembly import embedded_cluster
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import NAMESPACE, NODE, POD, REPLICA_SET
 from bayplan.cluster.lab.lab import Lab, LabOptions
-from bayplan.cluster.lab.toolchain import LabUnavailableError
+from bayplan.cluster.lab.processes import free_ports
+from bayplan.cluster.lab.toolchain import LabUnavailableError, Toolchain
 from bayplan.cluster.live.client import Client
 from benchmarks import scheduling_load
 from benchmarks.measure import Effort, alone, cpu_time, most
 from benchmarks.report import OURS, Line, Sort, Table
-from benchmarks.serving import JSON, Target, connected, engine, revision
+from benchmarks.serving import JSON, Target, connected, revision
 
 NAME = "binding"
 _SPACE = scheduling_load.NAMESPACE
@@ -45,7 +50,7 @@ _PATIENCE = 300
 _AT_REST = 60
 """Virtual seconds after which nothing goes on any more."""
 _QUIET = 2.0
-"""Seconds without news after which a cluster is at rest. After 50 s the nodes would count as lost: none tells of it."""
+"""Seconds without news after which a cluster is at rest."""
 _SERVED, _REAL = f"{OURS} (served)", "control plane"
 _LAB = LabOptions(
     controllers=False,
@@ -285,22 +290,67 @@ def _grown(target: Target, sizes: Sequence[int], pods: int) -> list[Speed]:
     return speeds
 
 
+@contextmanager
+def _up() -> Iterator[Target]:
+    """`bayplan up` without nodes and load; it ends by itself should this process be killed."""
+    with tempfile.TemporaryDirectory() as folder:
+        kubeconfig = str(Path(folder, "kubeconfig"))
+        options = (
+            "--empty",
+            "--nodes",
+            "0",
+            "--port",
+            "0",
+            "--for",
+            f"{2 * _PATIENCE}s",
+            "--kubeconfig-out",
+            kubeconfig,
+        )
+        command = (sys.executable, "-m", "bayplan", "up", *options)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            if not any(line.startswith("serving ") for line in process.stderr):
+                raise RuntimeError("bayplan up did not start")
+            try:
+                yield Target(_SERVED, kubeconfig, "", (process.pid,))
+            finally:
+                process.terminate()
+
+
 def served(sizes: Sequence[int], pods: int) -> list[Speed]:
-    """The embedded engine in a process of its own: a client's pods, size after size, and those of ReplicaSets."""
-    with engine(whole=True) as target:
+    """The embedded engine, served: a client's pods, size after size, and those of ReplicaSets."""
+    with _up() as target:
         speeds = _grown(target, sizes, pods)
         alone(calm, target.kubeconfig)
         return [*speeds, _counted(target, pods, of_sets)]
 
 
 def real(sizes: Sequence[int], pods: int) -> list[Speed]:
-    """The same in the lab, with the controller manager at last. Raises LabUnavailableError."""
+    """The same in the lab, with a ReplicaSet controller at last. Raises LabUnavailableError."""
     with Lab(_LAB, name="bench") as lab:
         speeds = _grown(_target(lab), sizes, pods)
-        lab.options = msgspec.structs.replace(lab.options, controllers=True, scheduler=False)
-        lab.start_controllers()
+        _add_replica_sets(lab)
         alone(calm, str(lab.kubeconfig))
         return [*speeds, _counted(_target(lab), pods, of_sets)]
+
+
+def _add_replica_sets(lab: Lab) -> None:
+    """The controller manager with nothing else in it: its others would annotate every node, then find them all lost."""
+    name, (port,) = "kube-controller-manager", free_ports(1)
+    flags = (
+        "--controllers=replicaset-controller,serviceaccount-token-controller",
+        "--kubeconfig=controller-manager.kubeconfig",
+        "--service-account-private-key-file=sa.key",
+        "--use-service-account-credentials=true",  # without it the controllers may do nothing
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--cert-dir=kcm",
+        "--kube-api-qps=5000",
+        "--kube-api-burst=10000",
+    )
+    lab.processes.start(name, [str(Toolchain(lab.options.version).programs()[name]), *flags])
+    lab.processes.await_url(name, f"https://127.0.0.1:{port}/healthz")
 
 
 def _target(lab: Lab) -> Target:

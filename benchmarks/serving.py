@@ -1,7 +1,6 @@
 """Who is asked over HTTP: the served engine in a process of its own, and the lab's API server, by the same client.
 
-`python -m benchmarks.serving KUBECONFIG PODS [whole]` is that process. It ends when its standard input does, hence with
-us.
+`python -m benchmarks.serving KUBECONFIG PODS` is that process. It ends when its standard input does, hence with us.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.cluster.embedded.assembly import standard_controllers
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import POD
 from bayplan.cluster.lab.lab import Lab, LabOptions
@@ -55,11 +53,11 @@ class Target(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def engine(pods: int = 0, *, whole: bool = False) -> Iterator[Target]:
-    """The embedded engine, served; with pods of 8 KB, and `whole` with every controller."""
+def engine(pods: int = 0) -> Iterator[Target]:
+    """The embedded engine, served; with pods of 8 KB."""
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = str(Path(folder, "kubeconfig"))
-        command = (sys.executable, "-m", "benchmarks.serving", kubeconfig, str(pods), *(["whole"] if whole else []))
+        command = (sys.executable, "-m", "benchmarks.serving", kubeconfig, str(pods))
         with subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             since = process.stdout.readline().strip()
@@ -113,8 +111,8 @@ async def _begin(kubeconfig: str) -> str:
         return await revision(client)
 
 
-async def _serve(kubeconfig: str, pods: int, *how: str) -> None:
-    cluster = EmbeddedCluster(standard_controllers() if "whole" in how else (), clock=SystemClock())
+async def _serve(kubeconfig: str, pods: int) -> None:
+    cluster = EmbeddedCluster((), clock=SystemClock())
     store = cluster.world.store
     since = store.revision
     for number in range(pods):
@@ -129,4 +127,4 @@ async def _serve(kubeconfig: str, pods: int, *how: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))
+    asyncio.run(_serve(sys.argv[1], int(sys.argv[2])))

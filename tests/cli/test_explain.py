@@ -58,6 +58,7 @@ def page_of(found: Explanation, queue: Waiting = QUEUE, shown: Shown | None = No
 
 
 PLACED = pod("api").requests(cpu=2, memory="4Gi").tolerates("gpu")
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 URGENT = TRAINER.tolerates("gpu").pod_having("priority", 1000)
 
 
@@ -75,6 +76,26 @@ URGENT = TRAINER.tolerates("gpu").pod_having("priority", 1000)
         pytest.param(TRAINER, [], Shown(node="gpu-1"), id="a pending pod and one node"),
         pytest.param(URGENT, [], Shown(), id="a pending pod that may evict others"),
         pytest.param(TRAINER.gated("quota"), [], Shown(), id="a gated pod"),
+        pytest.param(TRAINER, [], Shown(width=80), id="a pending pod on a terminal of 80 columns"),
+        pytest.param(PLACED, [], Shown(top=1, width=80), id="a pod that fits on a terminal of 80 columns"),
+        pytest.param(
+            pod("x").requests(cpu=9).pod_having("priority", 9).having("status.nominatedNodeName", "cpu-1"),
+            [
+                pod("leaving")
+                .requests(cpu=6)
+                .on("cpu-1")
+                .having("metadata.deletionTimestamp", "2026-03-01T11:59:00Z")
+                .having("status.conditions", [EVICTED])
+            ],
+            Shown(),
+            id="a pod whose victims are ending",
+        ),
+        pytest.param(
+            pod("x").pod_having("volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]),
+            [],
+            Shown(),
+            id="a pod that claims a volume that is not there",
+        ),
         pytest.param(
             TRAINER.selecting(a="1", b="2", c="3", d="4"), [], Shown(), id="a pod that three changes do not help"
         ),
@@ -82,6 +103,12 @@ URGENT = TRAINER.tolerates("gpu").pod_having("priority", 1000)
 )
 def test_a_page(wanted: PodManifest, more: list[Manifest[Any]], shown: Shown, snapshot: SnapshotAssertion) -> None:
     assert page_of(explained(wanted, *more), shown=shown) == snapshot
+
+
+def test_a_pod_that_no_scheduler_has_tried() -> None:
+    page = page_of(explained(PLACED.pod_having("schedulerName", "volcano")), Waiting("2026-03-01T11:48:00Z"))
+
+    assert 'it fits, but no scheduler has tried it: check that "volcano" runs' in page
 
 
 @pytest.mark.parametrize(
@@ -103,7 +130,7 @@ def test_a_pending_pod_on_a_cluster(command: Command) -> None:
 
     assert (code, err) == (0, "")
     assert "Message:     0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate" in out
-    assert "NodeResourcesFit   3       3        Insufficient cpu (3)" in out
+    assert "NodeResourcesFit   3       3       Insufficient cpu (3)" in out
     assert "it asked for" in out
 
 
@@ -139,7 +166,9 @@ def test_a_pod_that_is_not_there_yet(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        pytest.param(["pod", "nope"], 1, 'error: pods "nope" not found\n', id="a pod that is not there"),
+        pytest.param(
+            ["pod", "nope"], 1, 'error: pods "nope" not found in namespace "default"\n', id="a pod that is not there"
+        ),
         pytest.param(["pod", "big", "--node", "n9"], 1, 'error: nodes "n9" not found\n', id="a node that is not there"),
         pytest.param(["pod"], 2, "error: expected the name of a pod, or -f with a file\n", id="no pod"),
         pytest.param(["pod", "big", "-f", "x"], 2, "error: expected the name of a pod, or -f", id="two pods"),
@@ -171,7 +200,9 @@ def test_a_file_that_holds_no_pod_is_refused(command: Command, tmp_path: Path) -
     file = tmp_path / "x.yaml"
     file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}))
 
-    assert command("explain", "pod", "-f", str(file)).err.startswith(f"error: {file}: expected one Pod; got ConfigMap")
+    assert command("explain", "pod", "-f", str(file)).err.startswith(
+        f"error: {file}: expected one Pod; got 1 of kind ConfigMap"
+    )
 
 
 def _configuration(tmp_path: Path, **profile: Any) -> str:
@@ -196,6 +227,24 @@ def test_the_scheduler_is_configured_as_the_file_says(command: Command, tmp_path
     )
 
 
+def test_what_is_wrong_with_the_file_is_told_with_its_line(command: Command, tmp_path: Path) -> None:
+    file = _configuration(
+        tmp_path, schedulerName="default-scheduler", plugins={"score": {"enabled": [{"name": "Fit"}]}}
+    )
+    code, out, err = command("explain", "pod", "big", "--scheduler-config", file)
+
+    assert (code, out) == (1, "")
+    assert f"{file}:7: profiles[0].plugins.score.enabled[0].name: unknown plugin" in err
+
+
+def test_a_pod_in_another_namespace_is_pointed_out(command: Command) -> None:
+    told = command("explain", "pod", "big", "-n", "kube-system")
+
+    assert told.err == (
+        'error: pods "big" not found in namespace "kube-system"\nhint: there is one in default: -n default\n'
+    )
+
+
 # --- rights
 
 
@@ -214,6 +263,18 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr(LiveCluster, "list", listing)
 
     return forbid
+
+
+def test_a_class_that_may_not_be_read_is_left_out(
+    command: Command, forbid: Callable[..., None], tmp_path: Path
+) -> None:
+    file = tmp_path / "later.yaml"
+    file.write_text(yaml.safe_dump(pod("later").pod_having("priorityClassName", "high").document()))
+    forbid(kinds.PRIORITY_CLASS)
+    code, out, err = command("explain", "pod", "-f", str(file))
+
+    assert (code, "Priority:    0" in out) == (0, True)
+    assert err == "Warning: lacking the right to list priorityclasses: the pod's priority is not known.\n"
 
 
 def test_what_may_not_be_read_is_said_and_left_out(command: Command, forbid: Callable[..., None]) -> None:

@@ -56,6 +56,15 @@ class Bench:
             resources["limits"] = {"nvidia.com/gpu": str(gpus)}
         spec = {"containers": [{"name": "c", "image": "i", "resources": resources}], **spec}
         meta = {"name": name, "labels": labels or {}, "finalizers": spec.pop("finalizers", [])}
+        if owner := spec.pop("owner", None):
+            controller = {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": owner,
+                "uid": owner,
+                "controller": True,
+            }
+            meta["ownerReferences"] = [controller]
         self.world.server.create(POD, "default", {"metadata": meta, "spec": spec})
 
     def label_node(self, name: str, **labels: str) -> None:
@@ -69,6 +78,11 @@ class Bench:
     def patch(self, name: str, **change: Any) -> None:
         patch = msgspec.json.encode(change)
         self.world.server.patch(POD, "default", name, "application/merge-patch+json", patch)
+
+    def resize(self, name: str, cpu: str) -> None:
+        change = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
+        patch, type_ = msgspec.json.encode(change), "application/strategic-merge-patch+json"
+        self.world.server.patch(POD, "default", name, type_, patch, subresource="resize")
 
     def delete(self, name: str) -> None:
         self.world.server.delete(POD, "default", name)

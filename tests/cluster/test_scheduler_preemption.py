@@ -50,6 +50,16 @@ def test_victims_are_marked_and_deleted_and_the_pod_waits_for_them() -> None:
     assert bench.view("p").status.nominated_node_name == ""
 
 
+def test_a_victim_is_marked_as_what_it_has_become() -> None:
+    bench = _full("2")
+    bench.resize("low-0", cpu="3")
+    bench.pod("p", cpu="3", priorityClassName="high")
+    bench.to(11)
+    target = condition(bench.view("low-0").status.conditions, "DisruptionTarget")
+    assert target is not None
+    assert target.observed_generation == bench.view("low-0").metadata.generation - 1 == 2  # deletion is another one
+
+
 def test_only_those_who_must_go_go_and_the_latest_first() -> None:
     bench = _full("1", "1", "1", "1")
     bench.pod("p", priorityClassName="high")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.cluster.kinds import REPLICA_SET
+from bayplan.model.affinity import TopologySpreadConstraint
+from bayplan.scheduling.arguments import PodTopologySpreadArgs
+from bayplan.scheduling.configuration import SchedulerConfiguration
+from bayplan.scheduling.profiles import default_profile
 from tests.cluster.scheduler_bench import Bench
 
 
@@ -107,6 +113,22 @@ def test_a_long_queue_is_worked_off_in_one_go_of_the_world() -> None:
     assert all(bench.where().values())
 
 
+def test_a_refusal_does_not_hold_for_the_pods_of_another_controller() -> None:
+    hard = {"topologyKey": "disk", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = PodTopologySpreadArgs((msgspec.convert(hard, TopologySpreadConstraint),), "List")
+    bench = Bench(SchedulerConfiguration((default_profile(arguments={"PodTopologySpread": spread}),)))
+    bench.node("a", labels={"disk": "fast"})
+    bench.node("b", labels={"disk": "slow"}, unschedulable=True)
+    for name, app in (("web", "web"), ("stray", "other")):
+        template = {"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"selector": {"matchLabels": {"app": app}}, "template": template}
+        bench.world.server.create(REPLICA_SET, "default", {"metadata": {"name": name}, "spec": spec})
+    for name, owner in (("first", "web"), ("second", "web"), ("third", "stray")):
+        bench.pod(name, labels={"app": "web"}, owner=owner)
+    bench.to(1)
+    assert bench.where() == {"first": "a", "second": "", "third": "a"}
+
+
 def test_a_refused_bind_is_undone_and_tried_again() -> None:
     bench = Bench()
     bench.node("a")
@@ -118,6 +140,40 @@ def test_a_refused_bind_is_undone_and_tried_again() -> None:
     assert bench.where() == {"p": "", "q": "a"}
     bench.finish("q")
     bench.to(5)
+    assert bench.where() == {"p": "a", "q": "a"}
+
+
+def test_a_pod_whose_bind_was_refused_still_waits_where_it_was_promised_a_place() -> None:
+    bench = Bench()
+    bench.priorities(high=1000)
+    bench.node("a")
+    bench.pod("low", cpu="3")
+    bench.to(1)
+    bench.pod("p", cpu="3", priorityClassName="high")
+    bench.to(2)
+    bench.run()
+    (bind,) = bench.scheduler.reconcile(("", "queue"), bench.world.store, bench.world.now).writes
+    assert getattr(bind, "node", "") == "a"  # as above
+    bench.pod("q", cpu="3")
+    bench.to(2)
+    assert bench.where() == {"p": "", "q": ""}
+    bench.to(10)
+    assert bench.where() == {"p": "a", "q": ""}
+
+
+def test_what_a_kubelet_still_gives_counts_even_if_it_is_told_in_the_same_breath() -> None:
+    bench = Bench()
+    bench.node("a")
+    bench.pod("p", cpu="3")
+    bench.to(1)
+    bench.run()
+    bench.resize("p", cpu="1")
+    bench.status("p", containerStatuses=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
+    bench.pod("q", cpu="3")
+    bench.to(10)
+    assert bench.where() == {"p": "a", "q": ""}
+    bench.status("p", containerStatuses=[{"name": "c", "resources": {"requests": {"cpu": "1"}}}])
+    bench.to(20)
     assert bench.where() == {"p": "a", "q": "a"}
 
 

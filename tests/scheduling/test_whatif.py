@@ -13,7 +13,7 @@ from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.profiles import default_profile
 from bayplan.scheduling.state import ClusterState
 from bayplan.scheduling.whatif import Answer, Kind, smallest_changes
-from bayplan.scheduling.whatif.lowering import lowered
+from bayplan.scheduling.whatif.lowering import amounts, lowered
 from bayplan.testing import Manifest, node, pod
 from bayplan.testing.nodes import NodeManifest
 from bayplan.testing.pods import PodManifest
@@ -313,3 +313,21 @@ def test_the_state_that_is_asked_stays_as_it_is() -> None:
     assert [each.name for each in state.nodes] == ["n1", "n2"]
     assert [each.node.spec.unschedulable for each in state.nodes] == [True, False]
     assert [[*each.pods] for each in state.nodes] == [[], [("default", "a")]]
+
+
+@pytest.mark.parametrize(
+    ("resource", "less", "more", "said"),
+    [
+        pytest.param("cpu", 3500, 1_000_000, ("3.5", "1000"), id="cores, never thousands of them as k"),
+        pytest.param("cpu", 333, 2000, ("0.333", "2"), id="parts of a core"),
+        pytest.param("nvidia.com/gpu", 2, 16, ("2", "16"), id="pieces"),
+        pytest.param("memory", 716024970542, 700 << 30, ("666.8Gi", "700Gi"), id="bytes, rounded down"),
+        pytest.param("memory", 512 << 20, 2 << 30, ("512Mi", "2Gi"), id="each in its own unit"),
+        pytest.param("memory", (1 << 30) + (1 << 20), (1 << 30) + (40 << 20), ("1Gi", "1.03Gi"), id="digits that tell"),
+        pytest.param(
+            "memory", 1 << 30, (1 << 30) + 1, ("1073741824", "1073741825"), id="a difference too small for units"
+        ),
+    ],
+)
+def test_amounts_for_people(resource: str, less: int, more: int, said: tuple[str, str]) -> None:
+    assert amounts(resource, less, more) == said

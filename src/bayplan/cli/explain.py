@@ -5,6 +5,7 @@ The cluster is read, with list calls alone, and decided here; nothing is written
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -88,6 +89,8 @@ def pod(target: Target, **flags: Any) -> None:
 
 
 async def _explain(session: Session, target: Target, wish: Wish) -> None:
+    from shutil import get_terminal_size
+
     from bayplan.cli.cluster_state import read_state
     from bayplan.cli.describe.page import Page
     from bayplan.cli.explanation_page import Shown, explanation_document, explanation_page
@@ -103,7 +106,8 @@ async def _explain(session: Session, target: Target, wish: Wish) -> None:
     _say_what_lacks(seen)
     found = explained(seen.state, _profile(wish, wanted, seen), wanted, suggestions=wish.suggestions)
     queue = Waiting() if wish.source or found.on else waiting(wanted, await _events(session, wanted))
-    shown = Shown(wish.top, wish.nodes, wish.node)
+    width = get_terminal_size().columns if sys.stdout.isatty() else 0
+    shown = Shown(wish.top, wish.nodes, wish.node, width)
     if wish.output:
         click.echo(document(explanation_document(found, queue, shown), wish.output), nl=False)
         return
@@ -117,7 +121,9 @@ def _known(session: Session, seen: Seen, name: str) -> Pod:
 
     found = seen.pods.get((session.namespace, name))
     if found is None:
-        raise NotFound(f'pods "{name}" not found')
+        elsewhere = sorted(namespace for namespace, other in seen.pods if other == name)
+        there = f"there is one in {', '.join(elsewhere)}: -n {elsewhere[0]}" if elsewhere else ""
+        raise NotFound(f'pods "{name}" not found in namespace "{session.namespace}"', hint=there)
     if found.is_terminal:
         raise PermanentError(
             f'pod "{name}" has run its course ({found.status.phase}): it takes no place any more',
@@ -139,7 +145,8 @@ def _profile(wish: Wish, pod: Pod, seen: Seen) -> Profile:
     if wish.configuration is None:
         profile = default_profile(pod.spec.scheduler_name)
         if pod.spec.scheduler_name != "default-scheduler":
-            tell(f'Warning: "{pod.spec.scheduler_name}" is taken to decide as kube-scheduler does by default')
+            name = pod.spec.scheduler_name
+            tell(f'Warning: "{name}" is taken to decide as kube-scheduler does by default; see --scheduler-config')
     else:
         profile = _configured(wish.configuration, pod.spec.scheduler_name)
     if seen.volumes:
@@ -151,16 +158,10 @@ def _profile(wish: Wish, pod: Pod, seen: Seen) -> Profile:
 def _configured(path: str, name: str) -> Profile:
     from pathlib import Path
 
-    import yaml
-
+    from bayplan.cluster.embedded.scheduler_file import load_configuration
     from bayplan.model.errors import PermanentError
-    from bayplan.scheduling.configuration import read_configuration
 
-    try:
-        written = yaml.load(Path(path).read_bytes(), Loader=yaml.CSafeLoader)
-    except yaml.YAMLError as fault:
-        raise PermanentError(f"{path}: {fault}", hint="expected a KubeSchedulerConfiguration in YAML") from fault
-    profiles = read_configuration(written, path).by_name()
+    profiles = load_configuration(Path(path)).by_name()
     if name not in profiles:
         raise PermanentError(
             f'{path} has no profile "{name}", which the pod asks for', hint=f"it has {', '.join(sorted(profiles))}"
@@ -185,13 +186,17 @@ async def _events(session: Session, pod: Pod) -> list[Event]:
 
 
 async def _from_file(session: Session, target: Target, source: str) -> Pod:
+    from collections import Counter
+
     from bayplan.cli.manifests import ManifestError, home_of, read_manifests
     from bayplan.cluster.kinds import POD
 
     found = read_manifests([source])
     if len(found) != 1 or found[0].document["kind"] != "Pod":
-        kinds = ", ".join(str(each.document["kind"]) for each in found)
-        raise ManifestError(f"{source}: expected one Pod; got {kinds}", hint="a workload's pods are in the cluster")
+        kinds = Counter(str(each.document["kind"]) for each in found)
+        got = ", ".join(f"{number} of kind {kind}" for kind, number in kinds.items()) or "nothing"
+        hint = "one Pod a file; of a workload, write its template as a Pod, or explain one of its pods by name"
+        raise ManifestError(f"{source}: expected one Pod; got {got}", hint=hint)
     return await _as_stored(session, found[0], home_of(found[0], POD, session, target))
 
 
@@ -208,6 +213,7 @@ async def _as_stored(session: Session, manifest: Manifest, namespace: str) -> Po
     except Forbidden:
         classes = ()
         tell("Warning: lacking the right to list priorityclasses: the pod's priority is not known.")
+        (manifest.document.get("spec") or {}).pop("priorityClassName", None)
     wanted = [
         (kinds.NAMESPACE, {"metadata": {"name": namespace}}),
         *((each.kind, _new(each.doc())) for each in classes),

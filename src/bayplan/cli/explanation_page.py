@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,43 +10,71 @@ import msgspec
 from bayplan.cli.describe.page import NONE, moment
 from bayplan.scheduling.decision import Outcome
 from bayplan.scheduling.explanation import Explanation, Standing, Waiting
+from bayplan.scheduling.preemption.attempt import UNDER_WAY
 from bayplan.scheduling.whatif.cluster_changes import AddNode
-from bayplan.scheduling.whatif.lowering import quantity
+from bayplan.scheduling.whatif.lowering import amounts, quantity
 from bayplan.scheduling.whatif.pod_changes import LowerRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bayplan.cli.describe.page import Page, Pairs
+    from bayplan.cli.describe.page import Page
     from bayplan.scheduling.decision import Decision
     from bayplan.scheduling.framework import Refusal
     from bayplan.scheduling.whatif import Proposal
 
 Doc = dict[str, Any]
+Pairs = list[tuple[str, str | list[str] | None]]
 
 _ELSEWHERE = "node names"
 """What is shown for a refusal of nodes that the pod's affinity does not name: no plugin's own."""
 
+_NARROWEST = 40
+"""With less room than that, broken lines are no easier to read."""
+
 
 class Shown(msgspec.Struct, frozen=True):
-    """How much is to be shown: so many nodes with their scores, every node's refusals, or those of one node."""
+    """How much is to be shown: so many nodes with their scores, every node's refusals, or those of one node.
+
+    Sentences are broken at `width`, the terminal's; 0 leaves them whole, for those who search in them.
+    """
 
     top: int = 10
     nodes: bool = False
     node: str = ""
+    width: int = 0
 
 
 def explanation_page(found: Explanation, queue: Waiting, shown: Shown, page: Page) -> None:
     """The whole page."""
     queued = [] if found.on else _queued(found, queue, page)
-    page.pairs([*_head(found), *queued, *(_placed(found) if found.decision.node else _pending(found))])
+    decided = _placed(found, shown) if found.decision.node else _pending(found, shown)
+    page.pairs(_broken([*_head(found), *queued, *decided], shown.width))
     if found.decision.feasible:
         _scores(found, shown, page)
     if found.refusals:
         _turned_away(found, page)
     if shown.nodes or shown.node:
         _refusals(found, shown, page)
-    _suggestions(found, page)
+    _suggestions(found, shown, page)
+
+
+def _broken(pairs: Pairs, width: int) -> Pairs:
+    """The values in lines that end before the terminal does."""
+    kept = [(name, [value] if isinstance(value, str) else value) for name, value in pairs if value is not None]
+    room = width - max(len(name) for name, _ in kept) - len(":  ")
+    return [(name, [line for each in values for line in _lines(each, room)]) for name, values in kept]
+
+
+def _lines(text: str, room: int, further_in: str = "") -> list[str]:
+    if room < _NARROWEST:
+        return [text]
+    return textwrap.wrap(text, room, subsequent_indent=further_in, break_long_words=False, break_on_hyphens=False)
+
+
+def _few(names: Sequence[str], most: int) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _head(found: Explanation) -> Pairs:
@@ -64,20 +93,27 @@ def _queued(found: Explanation, queue: Waiting, page: Page) -> Pairs:
     return [
         ("Waiting", f"since {moment(queue.since, page.now)}{tries}" if queue.since else None),
         ("Told Before", queue.said if queue.said and queue.said != found.decision.message else None),
+        ("Pending", _not_tried(found, queue) if queue.since and found.decision.node else None),
     ]
+
+
+def _not_tried(found: Explanation, queue: Waiting) -> str:
+    if queue.said or queue.attempts:
+        return "it was refused when it was last tried; by what was read for this page it fits now"
+    return f'it fits, but no scheduler has tried it: check that "{found.pod.spec.scheduler_name}" runs'
 
 
 # --- a pod that fits
 
 
-def _placed(found: Explanation) -> Pairs:
+def _placed(found: Explanation, shown: Shown) -> Pairs:
     decision = found.decision
     assert decision.rule is not None  # it has a node
     fits = f"{len(decision.feasible)} of {decision.nodes} nodes fit"
-    pairs: list[tuple[str, str | list[str] | None]] = [
+    pairs: Pairs = [
         ("Decision", [f"{decision.node}, decided on the cluster as it is now" + _without(found), fits]),
         ("Because", decision.rule.value),
-        ("Best Nodes", ", ".join(decision.best) if len(decision.best) > 1 else None),
+        ("Best Nodes", _few(decision.best, shown.top) if len(decision.best) > 1 else None),
     ]
     if found.on:
         pairs.append(("Compared", f"the decision now is {found.standing.value}"))
@@ -96,13 +132,29 @@ def _scores(found: Explanation, shown: Shown, page: Page) -> None:
         rows.append(found.on)
     if not rows:
         return
+    common = _common(decision, found.scorers)
+    telling = [plugin for plugin in found.scorers if plugin not in common]
     page.table(
         "Scores",
-        ["Node", "Total", *found.scorers],
-        [[_marked(node, found), str(decision.total(node)), *_points(decision, node, found.scorers)] for node in rows],
+        ["Node", "Total", *telling],
+        [[_marked(node, found), str(decision.total(node)), *_points(decision, node, telling)] for node in rows],
     )
     if len(rows) < len(ranked) and not shown.node:
         page.line(f"and {len(ranked) - len(rows)} more: --top {len(ranked)} shows all", 2)
+    if common:
+        same = ", ".join(f"{plugin} {points}" for plugin, points in common.items())
+        for line in _lines(f"in every total: {same}", shown.width - 2, "  "):
+            page.line(line, 2)
+
+
+def _common(decision: Decision, plugins: Iterable[str]) -> dict[str, int]:
+    """What says nothing about one node more than another: plugins that gave all the same, or a single node nothing."""
+    found = {}
+    for plugin in plugins:
+        first, *others = {scores.get(plugin) for scores in decision.scores.values()}
+        if first is not None and not others and (len(decision.scores) > 1 or not first):
+            found[plugin] = first
+    return found
 
 
 def _marked(node: str, found: Explanation) -> str:
@@ -118,14 +170,14 @@ def _points(decision: Decision, node: str, plugins: Iterable[str]) -> list[str]:
 # --- a pod that does not
 
 
-def _pending(found: Explanation) -> Pairs:
+def _pending(found: Explanation, shown: Shown) -> Pairs:
     decision = found.decision
     gates = [each.name for each in found.pod.spec.scheduling_gates]
     return [
         ("Scheduling Gates", gates or None),
         ("Message", _message(decision)),
         ("Nominated Node", found.pod.status.nominated_node_name or None),
-        ("Preemption", _preemption(decision)),
+        ("Preemption", _preemption(found, shown)),
         ("Compared", f"the decision now is {Standing.NOWHERE.value}" if found.on else None),
     ]
 
@@ -134,10 +186,12 @@ def _message(decision: Decision) -> str:
     return decision.message or (", ".join(decision.whole.reasons) if decision.whole else "")
 
 
-def _preemption(decision: Decision) -> str | list[str] | None:
-    attempt = decision.preemption
+def _preemption(found: Explanation, shown: Shown) -> str | list[str] | None:
+    attempt = found.decision.preemption
     if attempt is None:
         return None
+    if attempt.message == UNDER_WAY:
+        return f"under way: it waits for pods on {found.pod.status.nominated_node_name} to end"
     if not attempt.node:
         return "evicts nobody" if attempt.message else "is not enabled"
     victims = [f"{namespace}/{name}" for namespace, name in attempt.victims.pods]
@@ -145,20 +199,21 @@ def _preemption(decision: Decision) -> str | list[str] | None:
     lines = [f"would evict {', '.join(victims)} from {attempt.node}"]
     if broken:
         lines.append(f"against the disruption budget of {broken} of them")
-    if attempt.any_of:
-        lines.append(f"or the pods of another of {', '.join(attempt.any_of)}: kube-scheduler takes any of these")
+    others = [node for node in attempt.any_of if node != attempt.node]
+    if others:
+        lines.append(f"or pods from {_few(others, shown.top)}: kube-scheduler takes any of these nodes")
     return lines
 
 
 def _turned_away(found: Explanation, page: Page) -> None:
     page.table(
         "Turned Away By",
-        ["Plugin", "First", "In All", "Reasons"],
+        ["Plugin", "Nodes", "First", "Reasons"],
         [
             [
                 each.name or _ELSEWHERE,
-                str(each.first),
                 str(each.all),
+                str(each.first),
                 ", ".join(f"{reason} ({count})" for reason, count in sorted(each.reasons.items())),
             ]
             for each in found.turned_away
@@ -180,28 +235,35 @@ def _refusals(found: Explanation, shown: Shown, page: Page) -> None:
 # --- what would help
 
 
-def _suggestions(found: Explanation, page: Page) -> None:
+def _suggestions(found: Explanation, shown: Shown, page: Page) -> None:
     if found.decision.node or found.on:
         return
     answer = found.answer
-    if not answer.proposals:
-        page.line("Would Fit If:  no change of up to three was found that would do")
-    else:
-        page.heading("Would Fit If")
-    for each in answer.proposals:
-        page.line(f"{sentence(each)}{_where(each)}", 2)
+    page.heading("Would Fit If")
+    for each in [f"{sentence(each)}{_where(each)}" for each in answer.proposals] or [_helpless(found)]:
+        for line in _lines(each, shown.width - 2, "  "):
+            page.line(line, 2)
     if not answer.complete:
         page.line("The cluster is large: the search ended before every change was tried.", 2)
 
 
+def _helpless(found: Explanation) -> str:
+    whole = found.decision.whole
+    if whole is not None:
+        return f"this were mended, which no change to nodes can do: {', '.join(whole.reasons)}"
+    if not found.answer.complete:
+        return "no change was found that would do; --nodes shows every refusal"
+    return "no change that is searched for would do, nor two or three together; --nodes shows every refusal"
+
+
 def sentence(proposal: Proposal) -> str:
-    """The changes in words: "it asked for 3500m cpu instead of 6 (node-12 has 3500m left)"."""
-    return ", and ".join(_clause(each) for each in proposal.changes)
+    """The changes in words: "it asked for 3.5 cpu instead of 6 (node-12 has 3.5 left)"."""
+    return ", and ".join(_clause(each, proposal) for each in proposal.changes)
 
 
-def _clause(change: object) -> str:
-    if isinstance(change, LowerRequest):
-        return f"{change} ({change.node} has {quantity(change.resource, change.to)} left)"
+def _clause(change: object, proposal: Proposal) -> str:
+    if isinstance(change, LowerRequest) and change.node == proposal.node:
+        return f"{change} ({change.node} has {amounts(change.resource, change.to, change.asked)[0]} left)"
     return str(change)
 
 
@@ -282,6 +344,9 @@ def _change_document(change: msgspec.Struct) -> Doc:
     plain: Doc = msgspec.to_builtins(change)
     if isinstance(change, AddNode):
         plain["node"] = change.node.metadata.name
+        del plain["size"]  # what shapes are compared by; it is in `offers`
+    if isinstance(change, LowerRequest):
+        plain |= {name: str(quantity(change.resource, plain[name])) for name in ("asked", "to")}
     return plain
 
 

@@ -97,11 +97,13 @@ def gate_of(profile: Profile, pod: PodInfo) -> Refusal | None:
     return next((refusal for plugin in profile.gates if (refusal := plugin.enqueue(pod))), None)
 
 
-def wanted(nodes: int, percentage: int) -> int:
-    """How many feasible nodes are enough; percentage 0 stands for one that falls as clusters grow."""
+def wanted(nodes: int, profile: Profile) -> int:
+    """How many feasible nodes are enough: one if none is scored; percentage 0 is one that falls as clusters grow."""
+    if not profile.scorers:
+        return 1
     if nodes < _FEWEST:
         return nodes
-    share = percentage or max(_SMALLEST_SHARE, 50 - nodes // 125)
+    share = profile.percentage_of_nodes_to_score or max(_SMALLEST_SHARE, 50 - nodes // 125)
     return max(_FEWEST, nodes * share // 100)
 
 
@@ -118,7 +120,7 @@ def _nominated(state: ClusterState, pod: PodInfo, filters: Filters) -> Search | 
 def _search(state: ClusterState, profile: Profile, pod: PodInfo, start: int, filters: Filters) -> Search:
     only = filters.only
     nodes = state.nodes if only is None else [node for node in state.nodes if node.name in only]
-    enough = wanted(len(nodes), profile.percentage_of_nodes_to_score) if profile.scorers else 1
+    enough = wanted(len(nodes), profile)
     first = start % len(nodes) if nodes else 0
     feasible: list[NodeState] = []
     refusals: dict[str, Refusal] = {}

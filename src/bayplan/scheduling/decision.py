@@ -25,7 +25,7 @@ class TieRule(StrEnum):
     NOMINATED = "it was nominated for this pod, and fits"
     ONLY = "it is the only node that fits"
     BEST = "it has the best total"
-    HEAP = "of the nodes with the best total it comes first in kube-scheduler's heap"
+    HEAP = "it shares the best total, and comes first in kube-scheduler's order of equals"
 
 
 class Victims(msgspec.Struct, frozen=True):

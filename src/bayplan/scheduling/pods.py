@@ -107,9 +107,9 @@ def wants_of(spec: PodSpec, namespace: str) -> Wants:
     key = (namespace, _encoder.encode(_asked(spec)))
     known = _known.get(key)
     if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
         known = _known[key] = _worked_out(spec, namespace)
-        if len(_known) > _MOST_KNOWN:
-            del _known[next(iter(_known))]
     return known
 
 

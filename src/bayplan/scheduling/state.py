@@ -136,6 +136,7 @@ class ClusterState:
             other._states[name] = twin = state.copy()
             twin.images = {image: other.images[image] for image in state.images}
         other._zones = {zone: names.copy() for zone, names in self._zones.items()}
+        other._order = self._order and [other._states[node.name] for node in self._order]
         other._where, other._nominations = self._where.copy(), self._nominations.copy()
         other.priorities = self.priorities.copy()
         other._objects = {
@@ -165,16 +166,17 @@ class ClusterState:
         return state if state is not None and state.present else None
 
     def put_node(self, node: Node) -> NodeState:
-        """A node came or changed."""
+        """A node came or changed. One that changes its zone keeps its place in the order until a node comes or goes."""
         name = node.metadata.name
         state = self._states.get(name)
         if state is None:
             state = self._states[name] = NodeState(name)
         zone = zone_of(node.metadata.labels)
+        if not state.present:
+            self._order = None
         if not state.present or zone_of(state.labels) != zone:
             self._leave_zone(state)
             self._zones.setdefault(zone, {})[name] = None
-            self._order = None
         self._forget_images(state)
         if state.node.status.allocatable != node.status.allocatable:
             state.allocatable = amounts(node.status.allocatable)
@@ -323,7 +325,11 @@ class ClusterState:
         elif isinstance(item, Pod):
             self.drop_pod((meta.namespace, meta.name))
         else:
-            self._objects.get(type(item), {}).get(meta.namespace, {}).pop(meta.name, None)
+            spaces = self._objects.get(type(item), {})
+            named = spaces.get(meta.namespace, {})
+            named.pop(meta.name, None)
+            if not named:
+                spaces.pop(meta.namespace, None)
 
     def all(self, kind: type[ObjectT], namespace: str | None = None) -> Iterator[ObjectT]:
         """The objects of a kind other than Node and Pod, of one namespace or of each in turn, in order of arrival."""

@@ -8,6 +8,7 @@ world rests until its next timer. So the same seed and the same calls give the s
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 import random
 from collections.abc import Sequence
 
@@ -38,7 +39,7 @@ class World:
         self.reconciles = 0
         self._writer = Writer(self.server)
         self._controllers = controllers
-        self._marked: dict[Item, None] = {}  # in the order in which they were marked
+        self._marked: OrderedDict[Item, None] = OrderedDict()  # a plain dict is slow to take the first from
         self._timers: list[tuple[Instant, int, Item]] = []
         self._timer_of: dict[Item, Instant] = {}
         self._sequence = 0
@@ -80,9 +81,7 @@ class World:
         looked = 0
         marked = self._marked
         while marked and (most is None or looked < most):
-            item = next(iter(marked))
-            del marked[item]
-            self._look(item)
+            self._look(marked.popitem(last=False)[0])
             looked += 1
         self.reconciles += looked
         return looked

@@ -7,6 +7,7 @@ of this is thrown away and made anew as it is asked for.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -45,6 +46,8 @@ _MOST_SHAPES = 1024
 _FEWEST_SHAPES = 64
 _MOST_CELLS = 1 << 23
 """Totals kept at most, as long as there is room for the fewest shapes."""
+_LEFT_BEHIND = 4
+"""Times as many tallies, and answers about node objects, may be left behind by shapes that are gone."""
 _encoder = msgspec.msgpack.Encoder()
 PluginT = TypeVar("PluginT", bound=Plugin)
 
@@ -64,7 +67,8 @@ class Kept:
         self._most = max(_FEWEST_SHAPES, min(_MOST_SHAPES, _MOST_CELLS // len(state.nodes)))
         self._tallies: Tallies | None = None
         self._statics: dict[bytes, Statics | None] = {}
-        self._shapes: dict[Hashable, Shape | None] = {}
+        self._shapes: OrderedDict[Hashable, Shape | None] = OrderedDict()  # the longest unused first
+        self._outgrown = False
         self._journal: Positions = np.zeros(_LONGEST_JOURNAL, dtype=np.intp)
         self._entries = 0
         self.heap = heap_places(len(state.nodes))
@@ -75,7 +79,7 @@ class Kept:
     @property
     def is_full(self) -> bool:
         """Whether it is time to start afresh."""
-        return self._entries + 1 >= _LONGEST_JOURNAL
+        return self._outgrown or self._entries + 1 >= _LONGEST_JOURNAL
 
     def note(self, pod: PodInfo, node: str, number: int) -> None:
         """A pod came to (1) or left (-1) a node."""
@@ -95,12 +99,11 @@ class Kept:
             self._tallies = Tallies(self.columns)
         key = self._key(pod)
         if key in self._shapes:
-            shape = self._shapes.pop(key)
-        else:
-            shape = self._new_shape(pod)
-            if len(self._shapes) >= self._most:
-                del self._shapes[next(iter(self._shapes))]
-        self._shapes[key] = shape  # the longest unused goes first
+            self._shapes.move_to_end(key)
+            return self._shapes[key]
+        shape = self._shapes[key] = self._new_shape(pod)
+        if len(self._shapes) > self._most:
+            self._shapes.popitem(last=False)
         return shape
 
     def _key(self, pod: PodInfo) -> Hashable:
@@ -110,11 +113,12 @@ class Kept:
         constraints of its own may all of them count.
         """
         wants = pod.wants
-        requests = None if pod.requests is wants.requests else tuple(sorted(pod.requests.items()))
+        requests = None if pod.requests is wants.requests else (tuple(sorted(pod.requests.items())), pod.nonzero)
         like = self._spread_plugin.goes_by(pod, self._state) if self._spread_plugin else None
         told = self._tallies.speaking_of(pod, self._state) if self._tallies and self._affinity_plugin else ()
+        is_alike = like is not None and like.matches(pod.labels)  # not always: it may have strayed from its controller
         choosy = wants.has_affinity or wants.spec.topology_spread_constraints
-        return (wants, requests, like, told, frozenset(pod.labels.items()) if choosy else None)
+        return (wants, requests, like, is_alike, told, frozenset(pod.labels.items()) if choosy else None)
 
     def _statics_of(self, pod: PodInfo) -> Statics | None:
         """What the node objects alone say; None if a plugin names nodes, or turns all of them down."""
@@ -137,7 +141,10 @@ class Kept:
         if statics is None or not self._is_served(pod):
             return None
         asked = asked_of(pod, self._state, self._profile)
-        return Shape(pod, asked, statics, self._spread(pod), self._affinity(pod))
+        shape = Shape(pod, asked, statics, self._spread(pod), self._affinity(pod))
+        most = _LEFT_BEHIND * self._most
+        self._outgrown = len(self._statics) > most or (self._tallies is not None and self._tallies.growth > most)
+        return shape
 
     def _spread(self, pod: PodInfo) -> Spread | None:
         plugin, state = self._spread_plugin, self._state

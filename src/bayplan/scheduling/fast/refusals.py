@@ -31,6 +31,7 @@ def refusals(filters: Filters, shape: Shape, columns: Columns) -> dict[str, Refu
         kinds |= difference
     ported = [] if shape.asked.plain else [at for at, node in enumerate(columns.nodes) if node.ports]
     own_way = {*columns.odd, *ported}
+    kinds[list(own_way)] = -1  # what they are told holds for nobody else
     _, heads, members = np.unique(kinds, return_index=True, return_inverse=True)
     answers = [filters.check(columns.nodes[at]) for at in heads.tolist()]
     found: dict[str, Refusal] = {}

@@ -43,6 +43,9 @@ _SCORERS = (
     *READS, NodeResourcesFit, NodeResourcesBalancedAllocation, PodTopologySpread, InterPodAffinity, DynamicResources,
 )  # fmt: skip
 
+_MOST_POINTS = 1 << 30
+"""All plugins together; more would not fit into the columns."""
+
 
 class _Desk:
     """One profile, and what is kept for it: columns and rows, or nothing while they would be out of date."""
@@ -146,15 +149,17 @@ class FastScheduler:
 
     def choose(self, pod: PodInfo) -> str | Decision:
         """The node for a pod, or the decision that refuses it. The pod is not put there."""
-        desk = self._desk_of(pod)
+        desk, start = self._desk_of(pod), self.start
         shape = self._shape_of(desk, pod)
         if shape is not None:
+            self.start %= len(self.state.nodes)  # there may have been more of them
             at = self._best(desk, shape, pod)
             if at is not None:
                 return self.state.nodes[at].name
             if desk.kept and not self.state.waited_for and not shape.is_strict:
                 filters = prepare(desk.profile, pod, self.state)
-                return refused(self.state, pod, self.start, refusals(filters, shape, desk.kept.columns), filters)
+                return refused(self.state, pod, start, refusals(filters, shape, desk.kept.columns), filters)
+            self.start = start
         decision = decide(self.state, desk.profile, pod, self.start, score_single=False)
         self.start = next_start(decision)
         return decision.node or decision
@@ -166,7 +171,7 @@ class FastScheduler:
         kept = desk.kept
         assert kept is not None
         totals = kept.totals(shape)
-        enough = wanted(len(totals), desk.profile.percentage_of_nodes_to_score)
+        enough = wanted(len(totals), desk.profile)
         feasible = self._allowed(desk, shape, pod)
         if shape.row and feasible is None and not shape.wishes and not self.start and enough >= len(totals):
             at = int(totals.argmax())
@@ -236,10 +241,15 @@ class FastScheduler:
 
 
 def is_columnar(profile: Profile) -> bool:
-    """Whether columns know what a profile scores by."""
-    scorers = [plugin for plugin, _ in profile.scorers if type(plugin).score is not Plugin.score]
-    fits = any(isinstance(plugin, NodeResourcesFit) for plugin in profile.filters)
-    return fits and ResourceScore.covers(profile) and all(isinstance(plugin, _SCORERS) for plugin in scorers)
+    """Whether columns know what a profile scores by. Plugins that count pods must filter, too, to be known to them."""
+    scorers = {type(plugin) for plugin, _ in profile.scorers if type(plugin).score is not Plugin.score}
+    filtering = {NodeResourcesFit, *scorers.intersection((PodTopologySpread, InterPodAffinity))}
+    return (
+        filtering.issubset(map(type, profile.filters))
+        and scorers.issubset(_SCORERS)
+        and ResourceScore.covers(profile)
+        and ResourceScore(profile).most < _MOST_POINTS
+    )
 
 
 def _face(node: Node) -> tuple[object, ...]:

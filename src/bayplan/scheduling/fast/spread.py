@@ -47,46 +47,42 @@ class _Hard:
 
 
 class _Soft:
-    __slots__ = ("_absent", "_by_host", "_codes", "_group", "_skew", "_tally", "_weight")
+    __slots__ = ("_absent", "_by_host", "_codes", "_missing", "_skew", "_tally", "_weight")
 
-    def __init__(self, constraint: Constraint, tally: Tally, group: Group) -> None:
+    def __init__(self, constraint: Constraint, tally: Tally, absent: Flags) -> None:
         self._tally = tally
-        self._group = group
         self._skew = float(constraint.max_skew - 1)
         self._by_host = constraint.topology_key == HOSTNAME
-        self._absent = [code for code, value in enumerate(group.values) if value is None]
+        self._absent = absent if absent.any() else None
+        self._missing: Positions | None = None
         self._codes: Positions
         self._weight = 0.0
 
     def choose(self, chosen: Positions, considered: Flags | None) -> None:
         """Take note of the nodes to be scored: the number of their domains is what counts weigh by."""
         number = len(chosen) if considered is None else int(np.count_nonzero(considered))
-        self._codes = chosen if self._by_host else self._group.codes[chosen]
+        self._codes = chosen if self._by_host else self._tally.group.codes[chosen]
         if not self._by_host:
             number = self._domains(self._codes if considered is None else self._codes[considered])
         self._weight = math.log(number + 2)
+        self._missing = None if self._absent is None else np.flatnonzero(self._absent[chosen])
 
     def _domains(self, codes: Positions) -> int:
-        """No label and an empty one are the same domain."""
-        values = self._group.values
-        there = np.zeros(len(values), dtype=np.bool_)
+        there = np.zeros(len(self._tally.counts), dtype=np.bool_)
         there[codes] = True
-        nameless = [code for code, value in enumerate(values) if value in (None, "")]
-        return int(np.count_nonzero(there)) - (len(nameless) == 2 and bool(there[nameless].all()))
+        return int(np.count_nonzero(there))
 
     def around(self) -> Floats:
-        """How many are around each of the chosen nodes, weighed."""
+        """How many are around each of the chosen nodes, weighed; none where the label is missing."""
         counts = self._tally.counts[self._codes] if self._by_host else self._tally.counts
         around: Floats = np.multiply(counts, self._weight, dtype=np.float64)
         if self._skew:
             around += self._skew
-        if self._by_host:
-            if self._absent:
-                around[np.isin(self._group.codes[self._codes], self._absent)] = 0.0
-            return around
-        around[self._absent] = 0.0
-        by_node: Floats = around[self._codes]
-        return by_node
+        if not self._by_host:
+            around = around[self._codes]
+        if self._missing is not None:
+            around[self._missing] = 0.0
+        return around
 
 
 class Spread:
@@ -119,8 +115,8 @@ class Spread:
                 eligible = _eligible(each, eligibility, columns)
                 if self._labelled is not None:
                     eligible &= self._labelled
-                tally = tallies.of(_crowd(pod, each), columns.topology(each.topology_key), eligible)
-            self._soft.append(_Soft(each, tally, columns.topology(each.topology_key)))
+                tally = tallies.of(_crowd(pod, each), _domains(each.topology_key, columns), eligible)
+            self._soft.append(_Soft(each, tally, ~_labelled((each,), columns)))
 
     @property
     def is_strict(self) -> bool:
@@ -176,6 +172,11 @@ class Spread:
 
 def _crowd(pod: PodInfo, constraint: Constraint) -> Alike:
     return Alike(pod.namespace, constraint.selector)
+
+
+def _domains(key: str, columns: Columns) -> Group:
+    """No label and an empty one are the same domain: a node without one is counted there, though it gets no points."""
+    return columns.group(("domain", key), lambda node: node.labels.get(key, ""))
 
 
 def _labelled(constraints: tuple[Constraint, ...], columns: Columns) -> Flags:

@@ -50,11 +50,11 @@ class Normalised:
         return int((self._raw * feasible).max())
 
     def points(self, most: int, chosen: Positions | slice = ALL) -> Ints:
-        """What they come to. Those of nodes that are not feasible mean nothing."""
+        """What they come to. Those of nodes that are not feasible mean nothing, but do not go beyond a share of 100."""
         raw = self._raw[chosen]
         if most == 0:
             return np.full(raw.shape, MAX_SCORE * self._weight if self._reverse else 0, dtype=np.int64)
-        shares = raw * MAX_SCORE // most
+        shares = np.minimum(raw * MAX_SCORE // most, MAX_SCORE)
         if self._reverse:
             np.subtract(MAX_SCORE, shares, out=shares)
         shares *= self._weight

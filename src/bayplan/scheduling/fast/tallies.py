@@ -124,6 +124,12 @@ class Tallies:
                 self._class_of(pod).where[at] += 1
         for each in self._classes.values():
             self._hold(each)
+        self._needed = len(self.held)
+
+    @property
+    def growth(self) -> int:
+        """How many there are more than there were pods for at first; they stay when nobody asks for them any more."""
+        return len(self._asked) + len(self.held) - 2 * self._needed
 
     def speaking_of(self, pod: PodInfo, state: ClusterState) -> tuple[int, ...]:
         """Which of the terms that pods hold speak of a pod, by number; a number is never given to another term."""

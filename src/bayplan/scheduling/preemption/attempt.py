@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from bayplan.scheduling.state import ClusterState, NodeState
 
 _NOT_HELPFUL = Refusal("", ("Preemption is not helpful for scheduling",), hopeless=True)
+UNDER_WAY = "not eligible due to a terminating pod on the nominated node."
+"""The message for a pod that waits for those it had evicted."""
 
 
 def preempt(state: ClusterState, profile: Profile, pod: PodInfo, decision: Decision, offset: int = 0) -> Preemption:
@@ -62,7 +64,7 @@ def _objection(state: ClusterState, pod: PodInfo, decision: Decision) -> str:
     if nominated is None or not _may_help(decision, nominated):
         return ""
     if any(each.priority < pod.priority and _leaving(each) for each in nominated.pods.values()):
-        return "not eligible due to a terminating pod on the nominated node."
+        return UNDER_WAY
     return ""
 
 

@@ -20,14 +20,42 @@ if TYPE_CHECKING:
     from bayplan.model.pods import Container, Pod, ResourceRequirements
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def quantity(resource: str, amount: int) -> Quantity:
     """An amount in the scheduler's units as a quantity: thousandths of cores, bytes, pieces."""
     if resource == CPU:
         return Quantity.of_milli(amount)
-    binary = resource in _BYTES or resource.startswith(HUGEPAGES_PREFIX)
-    return Quantity.whole(amount, Format.BINARY_SI if binary else Format.DECIMAL_SI)
+    return Quantity.whole(amount, Format.BINARY_SI if _is_bytes(resource) else Format.DECIMAL_SI)
+
+
+def _is_bytes(resource: str) -> bool:
+    return resource in _BYTES or resource.startswith(HUGEPAGES_PREFIX)
+
+
+def amounts(resource: str, less: int, more: int) -> tuple[str, str]:
+    """Two amounts for people, written as an object may have them. Bytes are rounded down: less of them fits, too."""
+    if resource == CPU:
+        return _decimal(less, 1000, 3), _decimal(more, 1000, 3)
+    if not _is_bytes(resource):
+        return str(less), str(more)
+    for digits in range(1, 4):
+        texts = _binary(less, digits), _binary(more, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return str(less), str(more)
+
+
+def _binary(amount: int, digits: int) -> str:
+    power = max((power for power in range(len(_BINARY)) if amount >> 10 * power), default=0)
+    return _decimal(amount, 1 << 10 * power, digits) + _BINARY[power]
+
+
+def _decimal(amount: int, unit: int, digits: int) -> str:
+    """The amount in units, rounded down."""
+    whole, rest = divmod(amount * 10**digits // unit, 10**digits)
+    return f"{whole}.{rest:0{digits}}".rstrip("0").rstrip(".")
 
 
 def least(pod: Pod, resource: str) -> int:

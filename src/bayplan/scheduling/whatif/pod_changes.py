@@ -9,7 +9,7 @@ from bayplan.model.pods import ContainerPort, Pod
 from bayplan.model.taints import Taint, Toleration
 from bayplan.scheduling.pods import HostPort
 from bayplan.scheduling.whatif.changes import Amount, Change, Kind
-from bayplan.scheduling.whatif.lowering import lowered, quantity
+from bayplan.scheduling.whatif.lowering import amounts, lowered
 
 _WHOLE = 10**12
 """Shares are counted in such small parts that different ones differ."""
@@ -35,7 +35,7 @@ class LowerRequest(Change, frozen=True, tag=str(Kind.LOWER_REQUEST)):
         return lowered(pod, self.resource, self.to)
 
     def __str__(self) -> str:
-        less, more = (quantity(self.resource, amount) for amount in (self.to, self.asked))
+        less, more = amounts(self.resource, self.to, self.asked)
         return f"it asked for {less} {self.resource} instead of {more}"
 
 

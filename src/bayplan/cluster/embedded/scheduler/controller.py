@@ -82,12 +82,15 @@ class SchedulerController:
         return Outcome(writes, self._queue.next_wakeup(now))
 
     def _undo(self, now: Instant) -> None:
-        """If the last bind was refused, the pod is not there after all."""
+        """If the last bind was refused, the pod is not there after all, and waits where its status says."""
         pod, self._binding = self._binding, None
         state = self._scheduler.state
-        if pod is None or not self._known.is_waiting(pod.key) or state.place_of(pod.key) is None:
+        waiting = self._known.waiting(pod.key) if pod is not None else None
+        if pod is None or waiting is None or state.place_of(pod.key) is None:
             return
         self._scheduler.drop_pod(pod.key)
+        if promised := waiting.pod.status.nominated_node_name:
+            state.nominate(waiting, promised)
         self._queue.failed(pod, _ERROR, now)
         self._queue.on_event(ASSIGNED_POD_DELETE, pod, None, now)
 

@@ -24,9 +24,11 @@ from bayplan.cluster.kinds import (
     STORAGE_CLASS,
     Kind,
 )
+from bayplan.model.meta import condition
 from bayplan.model.nodes import Node
-from bayplan.model.pods import Pod
+from bayplan.model.pods import Pod, PodStatus
 from bayplan.model.policies import Namespace, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget, Service
+from bayplan.model.resources import pod_requests
 from bayplan.model.storage import StorageClass
 from bayplan.model.workloads import ReplicaSet, ReplicationController, StatefulSet
 from bayplan.scheduling.pods import PodInfo
@@ -75,7 +77,6 @@ class Knowledge:
         self._news: list[Change] = []
         self._waiting: dict[PodKey, PodInfo] = {}  # all that are not bound, whoever schedules them
         self._lately: dict[PodKey, Object] = {}  # bound pods with a newer status than the state has
-        self._resized: set[PodKey] = set()  # their status has a word in what they take
         self.version = 0
         """Grows with every change that decisions may depend on."""
 
@@ -84,6 +85,8 @@ class Knowledge:
         if change.old is not None and change.type is ChangeType.MODIFIED and self._is_nothing(change.old, change.new):
             return False
         self._news.append(change)
+        if change.kind is POD:
+            self._lately.pop(change.new.key, None)
         return True
 
     def _is_nothing(self, old: Object, new: Object) -> bool:
@@ -91,8 +94,8 @@ class Knowledge:
             return False
         if new.kind is not POD:
             return new.kind in _SELECTING
-        pod = new.view(Pod)
-        if not pod.spec.node_name or pod.is_terminal != old.view(Pod).is_terminal or new.key in self._resized:
+        pod, before = new.view(Pod), old.view(Pod)
+        if not pod.spec.node_name or pod.is_terminal != before.is_terminal or _takes_another_amount(before, pod):
             return False
         if old.meta.deletion_timestamp != new.meta.deletion_timestamp or old.meta.labels != new.meta.labels:
             return False
@@ -119,9 +122,9 @@ class Knowledge:
                 known.pod = item.view(Pod)
         self._lately.clear()
 
-    def is_waiting(self, key: PodKey) -> bool:
-        """Whether a pod is there and not bound."""
-        return key in self._waiting
+    def waiting(self, key: PodKey) -> PodInfo | None:
+        """A pod that is there and not bound."""
+        return self._waiting.get(key)
 
     # --- one change
 
@@ -153,8 +156,6 @@ class Knowledge:
         before = self._waiting.pop(key, None) or self._scheduler.state.pod(key)
         if change.type is ChangeType.DELETED or pod.is_terminal:
             self.version += 1
-            self._lately.pop(key, None)
-            self._resized.discard(key)
             observe_pod(self._queue, before, None, now)
             self._scheduler.drop_pod(key)
             return
@@ -162,8 +163,6 @@ class Knowledge:
             after = PodInfo(pod, before.wants)
         else:
             after = PodInfo(pod)
-            if before is not None and before.pod.spec.node_name:
-                self._resized.add(key)
         observe_pod(self._queue, before, after, now)
         if pod.spec.node_name:
             self._place(after)
@@ -189,6 +188,20 @@ class Knowledge:
         elif before is not None and before.pod.status.nominated_node_name:
             self.version += 1
             self._scheduler.state.withdraw(pod.key)
+
+
+def _takes_another_amount(old: Pod, new: Pod) -> bool:
+    """Whether a status says so: the spec is the same. Mostly both say the same, or nothing."""
+    return _in_force(old.status) != _in_force(new.status) and pod_requests(old) != pod_requests(new)
+
+
+def _in_force(status: PodStatus) -> tuple[object, ...]:
+    """All of a status that has a word in what the pod takes."""
+    statuses = (*status.container_statuses, *status.init_container_statuses)
+    return (
+        [(each.resources, each.allocated_resources) for each in statuses], status.resources, status.allocated_resources,
+        condition(status.conditions, "PodResizePending"),
+    )  # fmt: skip
 
 
 def _is_same_but_bound(old: Object, new: Object) -> bool:

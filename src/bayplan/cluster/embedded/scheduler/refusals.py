@@ -44,8 +44,9 @@ class Refusals:
 
 
 def _alike(pod: PodInfo) -> Hashable:
-    spec = pod.pod.spec
+    spec, owner = pod.pod.spec, pod.pod.metadata.controller
     nominated = pod.pod.status.nominated_node_name
     return (
-        pod.wants, frozenset(pod.labels.items()), pod.priority, spec.scheduler_name, spec.preemption_policy, nominated,
+        pod.wants, frozenset(pod.labels.items()), owner and (owner.kind, owner.name), pod.priority, spec.scheduler_name,
+        spec.preemption_policy, nominated,
     )  # fmt: skip
