@@ -8,8 +8,8 @@ world rests until its next timer. So the same seed and the same calls give the s
 from __future__ import annotations
 
 import heapq
-from collections import OrderedDict
 import random
+from collections import OrderedDict
 from collections.abc import Sequence
 
 from bayplan.cluster.embedded.bootstrap import bootstrap
