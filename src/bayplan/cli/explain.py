@@ -83,6 +83,9 @@ def pod(target: Target, **flags: Any) -> None:
     bayplan explain pod -f trainer.yaml               of a pod that is not there yet
     """
     wish = Wish(**flags)
+    if "/" in wish.name:
+        given = wish.name.rpartition("/")[2]
+        raise click.UsageError(f'there is no need to say what "{wish.name}" is: `bayplan explain pod {given}`')
     if bool(wish.name) == bool(wish.source):
         raise click.UsageError("expected the name of a pod, or -f with a file")
     target.run(lambda session: _explain(session, target, wish))

@@ -42,6 +42,8 @@ class Verdict(msgspec.Struct, frozen=True):
     agrees: bool
     difference: str = ""
     apart: str = ""
+    broke: bool = False
+    """Whether the case could not be run at all."""
 
 
 RunCase = Callable[[dict[str, Any]], Verdict]
@@ -76,7 +78,7 @@ def judge(run: RunCase, case: dict[str, Any]) -> Verdict:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         told = f"broke with {error!r} at {Path(where.filename).name}:{where.lineno}"
-        return Verdict(str(case.get("id")), str(case.get("kind")), agrees=False, difference=told)
+        return Verdict(str(case.get("id")), str(case.get("kind")), agrees=False, difference=told, broke=True)
 
 
 def read_cases(path: Path) -> Iterator[dict[str, Any]]:
@@ -85,7 +87,8 @@ def read_cases(path: Path) -> Iterator[dict[str, Any]]:
         raw = path.read_bytes()
         text = gzip.decompress(raw) if path.suffix == ".gz" else raw
     except (OSError, EOFError, zlib.error) as error:
-        raise BrokenVectorsError(f"{path}: {error}", hint="give a .jsonl or .jsonl.gz file of the family") from error
+        why = getattr(error, "strerror", None) or error
+        raise BrokenVectorsError(f"{path}: {why}", hint="give a .jsonl or .jsonl.gz file of the family") from error
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
@@ -118,6 +121,11 @@ class Report:
     def empty(self) -> bool:
         """Whether no case has been counted at all, which is no agreement either."""
         return not self.total and not self.apart
+
+    @property
+    def is_of_another_family(self) -> bool:
+        """Whether not a single case could be run."""
+        return bool(self.total) and sum(each.broke for each in self.disagreements) == self.total.total()
 
     @property
     def all_agree(self) -> bool:

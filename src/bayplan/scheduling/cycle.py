@@ -97,13 +97,16 @@ def gate_of(profile: Profile, pod: PodInfo) -> Refusal | None:
     return next((refusal for plugin in profile.gates if (refusal := plugin.enqueue(pod))), None)
 
 
-def wanted(nodes: int, profile: Profile) -> int:
-    """How many feasible nodes are enough: one if none is scored; percentage 0 is one that falls as clusters grow."""
-    if not profile.scorers:
-        return 1
+def enough(nodes: int, profile: Profile) -> int:
+    """How many feasible nodes will do: the first, if none is scored."""
+    return wanted(nodes, profile.percentage_of_nodes_to_score) if profile.scorers else 1
+
+
+def wanted(nodes: int, percentage: int) -> int:
+    """How many nodes are scored; percentage 0 stands for one that falls as clusters grow."""
     if nodes < _FEWEST:
         return nodes
-    share = profile.percentage_of_nodes_to_score or max(_SMALLEST_SHARE, 50 - nodes // 125)
+    share = percentage or max(_SMALLEST_SHARE, 50 - nodes // 125)
     return max(_FEWEST, nodes * share // 100)
 
 
@@ -120,7 +123,7 @@ def _nominated(state: ClusterState, pod: PodInfo, filters: Filters) -> Search | 
 def _search(state: ClusterState, profile: Profile, pod: PodInfo, start: int, filters: Filters) -> Search:
     only = filters.only
     nodes = state.nodes if only is None else [node for node in state.nodes if node.name in only]
-    enough = wanted(len(nodes), profile)
+    most = enough(len(nodes), profile)
     first = start % len(nodes) if nodes else 0
     feasible: list[NodeState] = []
     refusals: dict[str, Refusal] = {}
@@ -128,7 +131,7 @@ def _search(state: ClusterState, profile: Profile, pod: PodInfo, start: int, fil
         refusal = filters.check_among_nominated(node, pod, state)
         if refusal is not None:
             refusals[node.name] = refusal
-        elif len(feasible) == enough:
+        elif len(feasible) == most:
             break
         else:
             feasible.append(node)

@@ -16,7 +16,7 @@ import numpy as np
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.model.policies import Namespace
-from bayplan.scheduling.cycle import decide, next_start, refused, wanted
+from bayplan.scheduling.cycle import decide, enough, next_start, refused
 from bayplan.scheduling.fast.kept import Kept
 from bayplan.scheduling.fast.refusals import refusals
 from bayplan.scheduling.fast.scoring import ResourceScore
@@ -171,14 +171,14 @@ class FastScheduler:
         kept = desk.kept
         assert kept is not None
         totals = kept.totals(shape)
-        enough = wanted(len(totals), desk.profile)
+        most = enough(len(totals), desk.profile)
         feasible = self._allowed(desk, shape, pod)
-        if shape.row and feasible is None and not shape.wishes and not self.start and enough >= len(totals):
+        if shape.row and feasible is None and not shape.wishes and not self.start and most >= len(totals):
             at = int(totals.argmax())
             return at if totals[at] >= 0 else None
         chosen = shape.chosen if feasible is None else np.flatnonzero(feasible)
-        if self.start or len(chosen) > enough:
-            chosen, everybody = self._walk(chosen, enough)
+        if self.start or len(chosen) > most:
+            chosen, everybody = self._walk(chosen, most)
             if not everybody:
                 feasible = np.zeros(len(totals), dtype=np.bool_)
                 feasible[chosen] = True
@@ -215,7 +215,7 @@ class FastScheduler:
             if node and ok[at] and filters.check_among_nominated(node, pod, self.state):
                 ok[at] = False
 
-    def _walk(self, found: Positions, enough: int) -> tuple[Positions, bool]:
+    def _walk(self, found: Positions, most: int) -> tuple[Positions, bool]:
         """The feasible nodes in search order, as many as are wanted, and whether that is all of them.
 
         The next search begins where this one ended: at the first node too many.
@@ -223,10 +223,10 @@ class FastScheduler:
         first = int(np.searchsorted(found, self.start))
         if first:
             found = np.concatenate((found[first:], found[:first]))
-        if len(found) <= enough:
+        if len(found) <= most:
             return found, True
-        self.start = int(found[enough])
-        return found[:enough], False
+        self.start = int(found[most])
+        return found[:most], False
 
     def _shape_of(self, desk: _Desk, pod: PodInfo) -> Shape | None:
         """What is kept for pods like this one; None for those that go the readable way."""

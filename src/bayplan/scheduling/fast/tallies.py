@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -117,8 +118,9 @@ class Tallies:
         self._classes: dict[Hashable, _Class] = {}
         self._asked: dict[Hashable, tuple[Crowd, Tally]] = {}
         self.held: dict[Holding, Tally] = {}
-        self._spoken_of: dict[Hashable, tuple[int, ...]] = {}
-        self._known_terms = 0
+        self._spoken_of: dict[Hashable, tuple[int, tuple[int, ...]]] = {}
+        """For pods of some labels how many terms there were, and which of them speak of these pods."""
+        self._room = _MOST_REMEMBERED
         for at, node in enumerate(columns.nodes):
             for pod in node.pods.values():
                 self._class_of(pod).where[at] += 1
@@ -135,15 +137,15 @@ class Tallies:
         """Which of the terms that pods hold speak of a pod, by number; a number is never given to another term."""
         if not self.held:
             return ()
-        if self._known_terms != len(self.held) or len(self._spoken_of) > _MOST_REMEMBERED:
-            self._known_terms = len(self.held)
-            self._spoken_of.clear()
         key = (pod.namespace, frozenset(pod.labels.items()))
-        found = self._spoken_of.get(key)
-        if found is None:
+        seen, found = self._spoken_of.get(key, (0, ()))
+        if seen < len(self.held):
             labels = state.namespace_labels(pod.namespace)
-            found = tuple(number for number, each in enumerate(self.held) if each.term.matches(pod, labels))
-            self._spoken_of[key] = found
+            new = enumerate(islice(self.held, seen, None), seen)
+            found += tuple(number for number, each in new if each.term.matches(pod, labels))
+            if len(self._spoken_of) > _MOST_REMEMBERED:
+                self._spoken_of.clear()
+            self._spoken_of[key] = len(self.held), found
         return found
 
     def held_against(self, pod: PodInfo, state: ClusterState) -> dict[Holding, Tally]:
@@ -179,20 +181,20 @@ class Tallies:
         key = (pod.namespace, frozenset(pod.labels.items()), wants, pod.terminating)
         found = self._classes.get(key)
         if found is None:
+            if len(self._classes) >= self._room:
+                self._classes = {key: each for key, each in self._classes.items() if any(each.where.values())}
+                self._room = 2 * len(self._classes) + _MOST_REMEMBERED
             found = self._classes[key] = _Class(pod)
         return found
 
     def _hold(self, found: _Class) -> None:
-        """See that the terms of a class have their tallies, and that it counts in them from now on."""
-        for holding in _holdings(found.example.wants):
-            if holding not in self.held:
+        """See that the terms of a new class have their tallies, and that it counts in them."""
+        for holding, times in _holdings(found.example.wants).items():
+            tally = self.held.get(holding)
+            if tally is None:
                 tally = self.held[holding] = Tally(self._columns.topology(holding.term.topology_key), None)
-                for each in self._classes.values():
-                    times = _holdings(each.example.wants)[holding]
-                    if times:
-                        each.tallies = None
-                        for at, number in each.where.items():
-                            tally.add(at, number * times)
+            for at, number in found.where.items():
+                tally.add(at, number * times)
 
     def _tallies_of(self, found: _Class) -> Iterable[tuple[Tally, int]]:
         if found.tallies is None:
