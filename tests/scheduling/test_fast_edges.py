@@ -14,7 +14,7 @@ from bayplan.model.policies import Service
 from bayplan.model.workloads import ReplicaSet
 from bayplan.scheduling.arguments import PodTopologySpreadArgs
 from bayplan.scheduling.cycle import decide, next_start
-from bayplan.scheduling.fast import kept
+from bayplan.scheduling.fast import kept, tallies
 from bayplan.scheduling.fast.scheduler import FastScheduler, is_columnar
 from bayplan.scheduling.framework import Profile
 from bayplan.scheduling.pods import PodInfo
@@ -191,7 +191,8 @@ def test_what_is_kept_stays_bounded_when_every_pod_is_like_no_other(monkeypatch:
             f"p{number}",
             {"job": str(number)},
             cpu="10m",
-            container={"image": f"registry/job:{number}"},
+            nodeSelector={HOST: f"n{number % 3}"} if number % 2 else {},
+            tolerations=[{"key": f"job-{number}", "operator": "Exists"}],
             affinity={"podAntiAffinity": {REQUIRED: [mine]}},
         )
         fast.put_pod(asked, check(fast, profile, asked, times=1))
@@ -202,3 +203,24 @@ def test_what_is_kept_stays_bounded_when_every_pod_is_like_no_other(monkeypatch:
         assert holds._tallies is not None
         most = max(most, len(holds._statics), len(holds._tallies.held), len(holds._tallies._asked))
     assert 8 < most < 24
+
+
+def test_pods_of_labels_or_images_that_are_all_their_own_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "_MOST_REMEMBERED", 8)
+    profile = default_profile()
+    fast = FastScheduler(profile)
+    fast.put_node(node("a"))
+    fast.put_node(node("b"))
+    service = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
+    fast.put(msgspec.convert(service, Service))
+    for number in range(60):
+        labels, image = {"app": "web", "job": str(number)}, {"image": f"registry/job:{number}"}
+        asked = pod(f"p{number}", labels, cpu="10m", container=image)
+        fast.put_pod(asked, check(fast, profile, asked, times=1))
+        if number > 2:
+            fast.drop_pod(("default", f"p{number - 3}"))
+        holds = fast._first.kept
+        assert holds is not None
+        assert holds._tallies is not None
+        assert len(holds._tallies._classes) < 20
+        assert len(holds._statics) == 1

@@ -22,6 +22,7 @@ from bayplan.scheduling.fast.spread import Spread
 from bayplan.scheduling.fast.statics import READS, Statics
 from bayplan.scheduling.fast.tallies import Tallies
 from bayplan.scheduling.framework import Plugin, Refusal
+from bayplan.scheduling.plugins.image_locality import image_names
 from bayplan.scheduling.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.scheduling.plugins.node_ports import NodePorts
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
@@ -75,6 +76,9 @@ class Kept:
         """How early a place among the feasible nodes comes up in upstream's heap: the earlier, the larger."""
         self._spread_plugin = _first(profile, PodTopologySpread)
         self._affinity_plugin = _first(profile, InterPodAffinity)
+        defaults = self._spread_plugin.args.default_constraints if self._spread_plugin else ()
+        self._is_spread_strictly = any(each.when_unsatisfiable == HARD for each in defaults)
+        """By the profile. A pod may not be one of its own like then: it may have strayed from its controller."""
 
     @property
     def is_full(self) -> bool:
@@ -116,13 +120,12 @@ class Kept:
         requests = None if pod.requests is wants.requests else (tuple(sorted(pod.requests.items())), pod.nonzero)
         like = self._spread_plugin.goes_by(pod, self._state) if self._spread_plugin else None
         told = self._tallies.speaking_of(pod, self._state) if self._tallies and self._affinity_plugin else ()
-        is_alike = like is not None and like.matches(pod.labels)  # not always: it may have strayed from its controller
-        choosy = wants.has_affinity or wants.spec.topology_spread_constraints
-        return (wants, requests, like, is_alike, told, frozenset(pod.labels.items()) if choosy else None)
+        choosy = wants.has_affinity or wants.spec.topology_spread_constraints or self._is_spread_strictly
+        return (wants, requests, like, told, frozenset(pod.labels.items()) if choosy else None)
 
     def _statics_of(self, pod: PodInfo) -> Statics | None:
         """What the node objects alone say; None if a plugin names nodes, or turns all of them down."""
-        key = _encoder.encode(_static_part(pod.wants.spec))
+        key = _encoder.encode(_static_part(pod.wants.spec, self._state))
         if key not in self._statics:
             filters = [plugin.filter(pod, self._state) for plugin in self._profile.filters if type(plugin) in READS]
             served = not any(isinstance(each, Refusal) or (each and each.only is not None) for each in filters)
@@ -205,14 +208,13 @@ def heap_places(size: int) -> Ints:
     return places
 
 
-def _static_part(spec: PodSpec) -> tuple[object, ...]:
-    """All of a spec that plugins read which look at the node object alone."""
+def _static_part(spec: PodSpec, state: ClusterState) -> tuple[object, ...]:
+    """All of a spec that plugins read which look at the node object alone. Images that no node has are all the same."""
     affinity = spec.affinity.node_affinity if spec.affinity else None
-    images = [each.image for each in (*spec.init_containers, *spec.containers)]
+    images = [name if name in state.images else "" for name in image_names(spec)]
     rules = [each.restart_policy_rules for each in (*spec.init_containers, *spec.containers)]
-    volumes = [each.image for each in spec.volumes]
     network = (spec.host_network, spec.host_users)
-    return (spec.tolerations, spec.node_selector, affinity, images, rules, volumes, network)
+    return (spec.tolerations, spec.node_selector, affinity, images, rules, network)
 
 
 def _first(profile: Profile, kind: type[PluginT]) -> PluginT | None:

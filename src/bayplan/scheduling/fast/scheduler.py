@@ -152,7 +152,8 @@ class FastScheduler:
         desk, start = self._desk_of(pod), self.start
         shape = self._shape_of(desk, pod)
         if shape is not None:
-            self.start %= len(self.state.nodes)  # there may have been more of them
+            if start:
+                self.start %= len(self.state.nodes)  # there may have been more of them
             at = self._best(desk, shape, pod)
             if at is not None:
                 return self.state.nodes[at].name

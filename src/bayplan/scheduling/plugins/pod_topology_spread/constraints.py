@@ -12,7 +12,7 @@ import msgspec
 from bayplan.model.affinity import TopologySpreadConstraint
 from bayplan.model.node_selectors import node_matcher
 from bayplan.model.policies import Service
-from bayplan.model.selectors import NOTHING, Selector, SelectorError, from_labels
+from bayplan.model.selectors import EVERYTHING, NOTHING, Selector, SelectorError, from_labels
 from bayplan.model.taints import HARD_EFFECTS, first_untolerated
 from bayplan.model.workloads import ReplicaSet, ReplicationController, StatefulSet
 from bayplan.scheduling.pods import selector_of
@@ -125,12 +125,12 @@ def default_selector(pod: PodInfo, state: ClusterState) -> Selector:
     owner = pod.pod.metadata.controller
     kind = (owner.api_version, owner.kind) if owner else None
     if owner is None or kind not in _CONTROLLERS:
-        return from_labels(merged)
+        return from_labels(merged) if merged else EVERYTHING
     found = state.find(_CONTROLLERS[kind], pod.namespace, owner.name)
     if isinstance(found, ReplicationController):
         return from_labels(merged | found.spec.selector)
-    requirements = selector_of(found.spec.selector).requirements if found else ()
-    return Selector((*from_labels(merged).requirements, *requirements))
+    own = selector_of(found.spec.selector) if found else EVERYTHING
+    return Selector((*from_labels(merged).requirements, *own.requirements)) if merged else own
 
 
 _CONTROLLERS: dict[tuple[str, str], type[ReplicationController | ReplicaSet | StatefulSet]] = {
