@@ -9,7 +9,6 @@ Columns are brought up to date when they are read (`sync`), from the nodes that 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,12 +35,15 @@ LARGEST = 2**45
 LEFT = slice(0, 2)
 """A hundred times what is left of the capacity, counted as scoring counts."""
 USED = slice(2, 4)
+"""What is requested; of CPU `FULL` times the capacity more where there is no place for another pod."""
+AMOUNTS = slice(0, 4)
 CAPACITY = slice(4, 6)
-UNEVEN = 6
+CAPACITIES = slice(4, 8)
+"""The same twice, as long as `AMOUNTS`."""
+UNEVEN = 8
 """25 less half of how evenly CPU and memory are taken already, 0 to 100."""
-FREE_CPU, FREE_MEMORY = 7, 8
-"""What may still be requested; of CPU less than nothing at all where there is no place for a pod."""
 _ROWS = 9
+FULL = 2048
 
 
 class Facts(NamedTuple):
@@ -84,7 +86,7 @@ class Columns:
         self.index = {node.name: at for at, node in enumerate(nodes)}
         size = len(nodes)
         self.numbers: Floats = np.zeros((_ROWS, size))
-        self.numbers[CAPACITY] = LARGEST
+        self.numbers[CAPACITIES] = LARGEST
         self.odd: dict[int, NodeState] = {}
         self.crowded = False
         """Whether some node was seen to hold more than it has."""
@@ -95,7 +97,7 @@ class Columns:
         for at, node in enumerate(nodes):
             capacity = [node.allocatable.get(name, 0) for name in (CPU, MEMORY)]
             if all(0 < amount < LARGEST for amount in capacity):
-                self.numbers[CAPACITY, at] = capacity
+                self.numbers[CAPACITIES, at] = capacity * 2
             else:
                 self.odd[at] = node
         self._touched.update(range(size))
@@ -134,9 +136,8 @@ class Columns:
             if at not in self.odd:
                 places, free_cpu, free_memory, cpu, memory, busy_cpu, busy_memory, used, held, even = self.facts(at)
                 numbers[0, at], numbers[1, at] = (cpu - busy_cpu) * 100, (memory - busy_memory) * 100
-                numbers[2, at], numbers[3, at] = used, held
+                numbers[2, at], numbers[3, at] = used if places > 0 else used + FULL * cpu, held
                 numbers[UNEVEN, at] = 25 - even / 2
-                numbers[FREE_CPU, at], numbers[FREE_MEMORY, at] = free_cpu if places > 0 else -math.inf, free_memory
                 if free_cpu < 0 or free_memory < 0:
                     self.crowded = True
             for name, row in self._resources.items():

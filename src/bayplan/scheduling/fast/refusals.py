@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayplan.scheduling.fast.columns import CAPACITY, FREE_CPU, USED
+from bayplan.scheduling.fast.columns import CAPACITY, FULL, USED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,9 +46,13 @@ def _differences(shape: Shape, columns: Columns) -> Iterator[Flags]:
     """What tells nodes apart in the eyes of NodeResourcesFit: what they lack now, and what they never had."""
     columns.sync()
     numbers, asked = columns.numbers, shape.asked
-    yield np.isneginf(numbers[FREE_CPU])
-    for amount, used, capacity in zip((asked.cpu, asked.memory), numbers[USED], numbers[CAPACITY], strict=True):
-        yield capacity - used < amount
+    capacities = numbers[CAPACITY]
+    used = numbers[USED].copy()
+    full = used[0] >= FULL * capacities[0]
+    used[0] -= FULL * capacities[0] * full
+    yield full
+    for amount, taken, capacity in zip((asked.cpu, asked.memory), used, capacities, strict=True):
+        yield capacity - taken < amount
         yield capacity < amount
     for name, amount in asked.others:
         yield numbers[columns.row(name)] < amount

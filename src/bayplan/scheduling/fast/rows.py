@@ -40,7 +40,7 @@ class Width(msgspec.Struct, frozen=True):
 class Row:
     """The totals of a shape."""
 
-    __slots__ = ("_asked", "_base", "_columns", "_evenness", "_refused", "_score", "_shift", "totals")
+    __slots__ = ("_asked", "_base", "_columns", "_evenness", "_lacks", "_refused", "_score", "_shift", "totals")
 
     def __init__(
         self, columns: Columns, score: ResourceScore, width: Width, asked: Asked, base: Ints, ok: Flags
@@ -51,6 +51,8 @@ class Row:
         self._base: Totals = np.where(ok, base + self._evenness, width.refused).astype(f"int{width.bits}")
         """The part of the totals that does not depend on what pods take."""
         self._base <<= width.shift
+        self._lacks = False
+        """Whether any node has ever lacked something: as long as none has, none becomes feasible or ceases to be."""
         for name, _ in asked.others:
             columns.row(name)
         columns.sync()
@@ -69,7 +71,9 @@ class Row:
         scores, lacking = self._score.many(self._columns, numbers, self._asked)
         found: Totals = scores.astype(self._base.dtype, copy=False)
         found <<= self._shift
-        np.copyto(found, self._refused, where=lacking)
+        if lacking.item(lacking.argmax()):
+            self._lacks = True
+            np.copyto(found, self._refused, where=lacking)
         return found
 
     def correct(self, places: Iterable[int]) -> bool:
@@ -82,6 +86,7 @@ class Row:
                 score = self._score.one(asked, columns.facts(at), node)
             else:
                 score = asked.odd(node)
+            self._lacks |= score < 0
             points = self._refused if score < 0 else score - self._evenness << self._shift
             after: int = points + base.item(at)
             flipped |= (totals.item(at) < 0) != (after < 0)
@@ -94,6 +99,9 @@ class Row:
         columns.sync()
         after = self._resources(columns.numbers.take(at, axis=1))
         after += self._base.take(at)
+        if not self._lacks:
+            self.totals[at] = after
+            return False
         before = self.totals.take(at)
         self.totals[at] = after
         before ^= after

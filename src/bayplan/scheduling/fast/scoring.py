@@ -6,13 +6,14 @@ Both forms give the totals of the readable plugins to the last digit: whole numb
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayplan.model.resources import CPU, MEMORY
 from bayplan.scheduling.arguments import CPU_AND_MEMORY
-from bayplan.scheduling.fast.columns import CAPACITY, FREE_CPU, FREE_MEMORY, LEFT, UNEVEN, USED
+from bayplan.scheduling.fast.columns import AMOUNTS, CAPACITIES, CAPACITY, FULL, LEFT, UNEVEN, USED
 from bayplan.scheduling.framework import MAX_SCORE
 from bayplan.scheduling.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
@@ -34,17 +35,9 @@ class Asked:
     """What a pod asks for: of each resource, for scoring, and whether it is scored for balance at all."""
 
     __slots__ = (
-        "balanced",
-        "cpu",
-        "hundredfold",
-        "memory",
-        "nonzero",
-        "odd",
-        "others",
-        "plain",
+        "balanced", "change", "cpu", "memory", "most_cpu", "most_memory", "nonzero", "odd", "others", "plain",
         "requested",
-        "requests",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -61,8 +54,13 @@ class Asked:
         self.nonzero = nonzero
         """As scoring counts."""
         self.requested = requested
-        self.hundredfold: Floats = np.array(nonzero, dtype=np.float64)[:, None] * 100.0
-        self.requests: Floats = np.array(requested, dtype=np.float64)[:, None]
+        self.change: Floats = np.array(
+            [[-100.0 * amount] for amount in nonzero] + [[float(amount)] for amount in requested]
+        )
+        """What the pod would do to a node's `AMOUNTS`."""
+        self.most_cpu = 1.0 if CPU in amounts else FULL / 2
+        """The share in use beyond which it does not fit: who asks for nothing needs no more than a place."""
+        self.most_memory = 1.0 if MEMORY in amounts else math.inf
         self.balanced = any(requested)
         self.odd = odd
         """What the plugins themselves say of a node that is not like others, or of any if the pod is not `plain`."""
@@ -103,13 +101,13 @@ class ResourceScore:
 
         The scores lack the `evenness` that all nodes get.
         """
-        capacity = numbers[CAPACITY]
-        share = numbers[LEFT] - asked.hundredfold
+        share = numbers[AMOUNTS] + asked.change
         np.maximum(share, 0.0, out=share)
+        left, used = share[LEFT], share[USED]
         if self._most:
-            np.subtract(capacity * 100.0, share, out=share)
-        share /= capacity
-        shares = share.astype(np.int32)
+            np.subtract(numbers[CAPACITY] * 100.0, left, out=left)
+        share /= numbers[CAPACITIES]
+        shares = left.astype(np.int32)
         cpu, memory = self._weights
         if cpu == memory == 1:
             total = shares[0] + shares[1]
@@ -118,28 +116,25 @@ class ResourceScore:
             total = (shares[0] * cpu + shares[1] * memory) // (cpu + memory)
         if self._fit != 1:
             total *= self._fit
-        if self._balance and asked.balanced:
-            np.add(numbers[USED], asked.requests, out=share)
-            share /= capacity
-            total += self._balances(share, numbers[UNEVEN], crowded=columns.crowded)
-        lacking = numbers[FREE_CPU] < asked.cpu
-        lacking |= numbers[FREE_MEMORY] < asked.memory
+        lacking = used[0] > asked.most_cpu
+        lacking |= used[1] > asked.most_memory
         for name, amount in asked.others:
             lacking |= numbers[columns.row(name)] < amount
+        if self._balance and asked.balanced:
+            total += self._balances(used, numbers[UNEVEN], crowded=columns.crowded)
         return total, lacking
 
     def _balances(self, share: Floats, uneven: Floats, *, crowded: bool) -> Points:
-        """floor((50 + 100 * z - before) / 2), z being how even it would be: the same as floor(50 * z + uneven).
+        """floor((50 + 100 * z - before) / 2), z being how even it would be, 1 - gap / 2, as floor(25 * 2z + uneven).
 
-        Halving is exact, and so is adding halves that leave the sum between 0 and 50.
+        Halving and doubling are exact, and so is adding halves that leave the sum between 0 and 50.
         """
         if crowded:
             np.minimum(share, 1.0, out=share)
         even: Floats = share[0] - share[1]
         np.abs(even, out=even)
-        even *= -0.5
-        even += 1.0
-        even *= 50.0
+        np.subtract(2.0, even, out=even)
+        even *= 25.0
         even += uneven
         points = even.astype(np.int32)
         if self._balance != 1:
