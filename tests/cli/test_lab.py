@@ -149,7 +149,15 @@ def test_a_lab_whose_supervisor_is_killed_is_swept_up(real: Path) -> None:
 def test_an_interrupt_before_it_is_ready_leaves_nothing(real: Path) -> None:
     _needs_programs()
     command = [sys.executable, "-m", "bayplan", "lab", "up", "--name", "three"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as starting:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # ignored if we run in a background
+    ) as starting:
         assert _soon(lambda: any(real.glob("bayplan-three-*/etcd.log")))
         starting.send_signal(signal.SIGINT)
         assert starting.wait(60) == 130
