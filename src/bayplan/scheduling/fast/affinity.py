@@ -50,8 +50,8 @@ class Affinity:
         for holding, count in tallies.held_against(pod, state).items():
             if holding.role is Role.AWAY:
                 self._unwelcome.append(count)
-            elif others_count and (weight := _weight(holding, plugin.args.hard_pod_affinity_weight)):
-                self._wishes.append((count, weight))
+            elif others_count and (worth := _weight(holding, plugin.args.hard_pod_affinity_weight)):
+                self._wishes.append((count, worth))
 
     @property
     def is_strict(self) -> bool:

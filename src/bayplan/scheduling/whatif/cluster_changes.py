@@ -15,48 +15,44 @@ if TYPE_CHECKING:
     from bayplan.scheduling.state import ClusterState
 
 
-class UncordonNode(Change, frozen=True, tag=str(Kind.UNCORDON_NODE)):
-    """A node takes pods again."""
-
+class _MendNode(Change, frozen=True):
     node: str
 
     @property
     def nodes(self) -> tuple[str, ...]:
         return (self.node,)
+
+    def to_node(self, node: Node) -> Node:
+        """The node, mended."""
+        raise NotImplementedError
+
+    def to_state(self, state: ClusterState) -> None:
+        found = state.node(self.node)
+        assert found is not None  # the change was made for it
+        state.put_node(self.to_node(found.node))
+
+
+class UncordonNode(_MendNode, frozen=True, tag=str(Kind.UNCORDON_NODE)):
+    """A node takes pods again."""
 
     def to_node(self, node: Node) -> Node:
         """The node, uncordoned."""
         taints = tuple(each for each in node.spec.taints if each.key != CORDON.key)
         return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
-    def to_state(self, state: ClusterState) -> None:
-        found = state.node(self.node)
-        assert found is not None  # the change was made for it
-        state.put_node(self.to_node(found.node))
-
     def __str__(self) -> str:
         return f"{self.node} were uncordoned"
 
 
-class RecoverNode(Change, frozen=True, tag=str(Kind.RECOVER_NODE)):
+class RecoverNode(_MendNode, frozen=True, tag=str(Kind.RECOVER_NODE)):
     """A node is well again: the taints that tell of its condition are gone."""
 
-    node: str
     taints: tuple[str, ...]
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return (self.node,)
 
     def to_node(self, node: Node) -> Node:
         """The node, recovered."""
         kept = tuple(each for each in node.spec.taints if each.key not in self.taints)
         return replace(node, spec=replace(node.spec, taints=kept))
-
-    def to_state(self, state: ClusterState) -> None:
-        found = state.node(self.node)
-        assert found is not None  # the change was made for it
-        state.put_node(self.to_node(found.node))
 
     def __str__(self) -> str:
         return f"{self.node} recovered (it is tainted {', '.join(self.taints)})"
