@@ -1,0 +1,1 @@
+"""CPU burst: a quota that gives way for a moment, and returns."""

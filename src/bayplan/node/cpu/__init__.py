@@ -1,0 +1,1 @@
+"""The CPU manager: who gets CPUs of its own, and which."""

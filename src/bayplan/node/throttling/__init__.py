@@ -1,0 +1,1 @@
+"""Throttling: the kernel's counters, rates over windows, causes and cures."""

@@ -1,0 +1,1 @@
+"""The topology manager: hints of several resources merged into one affinity."""
