@@ -2,9 +2,9 @@
 
     Tree  ── group(path), create, remove, walk ──▶  Group  ── read and set limits, CPUs, members, counters
 
-Units are the kernel's: microseconds of quota and burst per period, weights of version 2 (1 to 10000, 100 is the default;
-version 1 counts the same in shares, 1024 is the default), nanoseconds of usage. Calls are plain file reads and writes of
-some microseconds each: nothing here waits. `v1`, `v2` and `fake` implement it; one contract suite judges all three.
+Units are the kernel's: microseconds of quota and burst per period, weights of version 2 (1 to 10000, by default 100;
+version 1 counts the same in shares, by default 1024), nanoseconds of usage. Calls are plain file reads and writes of some
+microseconds each: nothing here waits. `v1`, `v2` and `fake` implement it; one contract suite judges all three.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Group(Protocol):
         ...
 
     def set_partition(self, partition: Partition) -> None:
-        """Ask for the CPUs to be exclusive. Raises WriteRefusedError with the kernel's reason where it does not keep it."""
+        """Ask for the CPUs to be exclusive. Raises WriteRefusedError with the kernel's reason where it refuses."""
         ...
 
     def memory_limit(self) -> int | None:

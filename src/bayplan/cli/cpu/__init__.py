@@ -1,0 +1,1 @@
+"""`bayplan cpu`: one file a subcommand, and what they draw."""
