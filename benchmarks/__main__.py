@@ -13,7 +13,9 @@ import msgspec
 
 from benchmarks import (
     binding,
+    burst,
     cli_get,
+    cpu_assignment,
     creation,
     decoding,
     fanout,
@@ -24,6 +26,8 @@ from benchmarks import (
     served,
     served_watch,
     startup,
+    throttling,
+    tiers,
     virtual,
 )
 from benchmarks.measure import Effort
@@ -43,8 +47,12 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
         reflector,
         scheduling,
         binding,
+        cpu_assignment,
         cli_get,
+        burst,
+        tiers,
         lab,
+        throttling,
     )
 }
 LEGEND = """\

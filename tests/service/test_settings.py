@@ -41,9 +41,8 @@ def test_a_flag_beats_a_variable_beats_a_file_beats_the_default(file: Path) -> N
     assert resolved.settings.log.format == "json"
     assert resolved.settings.shutdown.grace == Duration.parse("90m")
     assert resolved.origins == {
+        **dict.fromkeys(SETTINGS, "default"),
         "log.format": "BAYPLAN_LOG_FORMAT",
-        "log.levels": "default",
-        "health.bind": "default",
         "health.port": "--port",
         "shutdown.grace": f"{file}:6",
     }
@@ -74,7 +73,9 @@ def test_bayplan_log_sets_the_levels() -> None:
         ),
         pytest.param("log:\n  fromat: text", "2: log.fromat: unknown key; did you mean log.format?", id="a typo"),
         pytest.param("lgo: {}", "1: lgo: unknown key; did you mean log?", id="a misspelt section"),
-        pytest.param("x: {}", "1: x: unknown key; known are log, health, shutdown", id="nothing of that sort"),
+        pytest.param(
+            "x: {}", "1: x: unknown key; known are log, health, shutdown, throttling, agent", id="nothing of that sort"
+        ),
         pytest.param(
             "health:\n  port: 65536",
             '2: health.port: expected a whole number from 0 to 65535; got "65536"',

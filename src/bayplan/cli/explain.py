@@ -74,7 +74,8 @@ def pod(target: Target, **flags: Any) -> None:
     """Decide a pod anew on the cluster as it is, and tell every reason.
 
     For a pod that has a place: what each plugin gave each node, best first, and what broke the tie. For a pending one:
-    kube-scheduler's sentence, who turned away how many nodes, and the smallest changes that would make it fit.
+    kube-scheduler's sentence, who turned away how many nodes, and the smallest changes that would make it fit. On a
+    virtual node that has a machine, also which CPUs and NUMA nodes the pod holds and why, or why it was refused.
 
     \b
     bayplan explain pod trainer-3 -n vision
@@ -96,6 +97,7 @@ async def _explain(session: Session, target: Target, wish: Wish) -> None:
 
     from bayplan.cli.cluster_state import read_state
     from bayplan.cli.describe.page import Page
+    from bayplan.cli.explain_holdings import possession, possession_document, possession_page
     from bayplan.cli.explanation_page import Shown, explanation_document, explanation_page
     from bayplan.cli.printers import document
     from bayplan.model.errors import NotFound
@@ -106,20 +108,43 @@ async def _explain(session: Session, target: Target, wish: Wish) -> None:
     if wish.node and seen.state.node(wish.node) is None:
         raise NotFound(f'nodes "{wish.node}" not found')
     wanted = await _from_file(session, target, wish.source) if wish.source else _known(session, seen, wish.name)
+    if wanted.is_terminal:
+        _tell_refused(session, wanted, wish)
+        return
     _say_what_lacks(seen)
     found = explained(seen.state, _profile(wish, wanted, seen), wanted, suggestions=wish.suggestions)
     queue = Waiting() if wish.source or found.on else waiting(wanted, await _events(session, wanted))
     width = get_terminal_size().columns if sys.stdout.isatty() else 0
     shown = Shown(wish.top, wish.nodes, wish.node, width)
+    holds = possession(wanted, seen.state.node(found.on), seen.pods.values()) if found.on else None
     if wish.output:
-        click.echo(document(explanation_document(found, queue, shown), wish.output), nl=False)
+        whole = explanation_document(found, queue, shown)
+        whole |= {"holdings": possession_document(holds)} if holds else {}
+        click.echo(document(whole, wish.output), nl=False)
         return
     page = Page(session.now())
     explanation_page(found, queue, shown, page)
+    if holds:
+        possession_page(holds, page)
+    click.echo(page.text(), nl=False)
+
+
+def _tell_refused(session: Session, pod: Pod, wish: Wish) -> None:
+    """A pod that the managers of its node refused: no place is sought for it any more."""
+    from bayplan.cli.describe.page import Page
+    from bayplan.cli.explain_holdings import refusal_document, refusal_page
+    from bayplan.cli.printers import document
+
+    if wish.output:
+        click.echo(document(refusal_document(pod), wish.output), nl=False)
+        return
+    page = Page(session.now())
+    refusal_page(pod, page)
     click.echo(page.text(), nl=False)
 
 
 def _known(session: Session, seen: Seen, name: str) -> Pod:
+    from bayplan.cli.explain_holdings import REFUSALS
     from bayplan.model.errors import NotFound, PermanentError
 
     found = seen.pods.get((session.namespace, name))
@@ -127,7 +152,7 @@ def _known(session: Session, seen: Seen, name: str) -> Pod:
         elsewhere = sorted(namespace for namespace, other in seen.pods if other == name)
         there = f"there is one in {', '.join(elsewhere)}: -n {elsewhere[0]}" if elsewhere else ""
         raise NotFound(f'pods "{name}" not found in namespace "{session.namespace}"', hint=there)
-    if found.is_terminal:
+    if found.is_terminal and found.status.reason not in REFUSALS:
         raise PermanentError(
             f'pod "{name}" has run its course ({found.status.phase}): it takes no place any more',
             hint=f"bayplan describe pod {name} -n {session.namespace}",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # verb: (module, attribute, what help says)
 VERBS: dict[str, tuple[str, str, str]] = {
+    "agent": ("bayplan.cli.agent", "agent", "Run the process on a node: watch throttling, advise, enforce."),
     "apply": ("bayplan.cli.apply", "apply", "Create or change objects from files, or show what would change."),
     "completion": ("bayplan.cli.completion", "completion", "Print the completion script of a shell."),
     "config": ("bayplan.cli.config", "config", "Show the settings, their origins and their schema."),

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from bayplan.cli.invocation import Invocation, output_option
+from bayplan.cli.spans import span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,20 +31,6 @@ if TYPE_CHECKING:
     from bayplan.simulate.stage import Stage
 
 _FOR_EVER = 10 * 365 * 86_400 * 1_000_000
-
-
-def _span(_: click.Context, __: click.Parameter, value: str | None) -> Duration | None:
-    from bayplan.service.durations import Duration
-
-    if value is None:
-        return None
-    try:
-        span = Duration.parse(value)
-    except ValueError as fault:
-        raise click.BadParameter(str(fault)) from fault
-    if not span.micros:
-        raise click.BadParameter(f'expected some time; got "{value}"')
-    return span
 
 
 class _Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +55,7 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--node-shape", "shape", type=click.Path(path_type=Path), metavar="FILE", help="With --empty: a Node manifest."
 )
-@click.option("--startup-delay", callback=_span, metavar="SPAN", help="How long a pod takes to run once it is placed.")
+@click.option("--startup-delay", callback=span, metavar="SPAN", help="How long a pod takes to run once it is placed.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where the API listens; 0 takes a free port.")
 @click.option(
     "--kubeconfig-out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the kubeconfig."
@@ -79,8 +66,8 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same load.")
 @click.option("--speed", type=click.FloatRange(0.01, 3600), help="1 is true real time.  [default: 60; 1 with --empty]")
-@click.option("--for", "lasts", callback=_span, metavar="SPAN", help="End after that time of yours, such as 30s.")
-@click.option("--virtual", callback=_span, metavar="SPAN", help="Run that time of the cluster at once: 24h.")
+@click.option("--for", "lasts", callback=span, metavar="SPAN", help="End after that time of yours, such as 30s.")
+@click.option("--virtual", callback=span, metavar="SPAN", help="Run that time of the cluster at once: 24h.")
 @output_option("json", "yaml")
 @click.pass_obj
 def up(
@@ -160,13 +147,13 @@ def _quiet(invocation: Invocation) -> Settings:
     return settings
 
 
-async def _virtually(service: Service, scenario: Scenario, wish: _Wish, span: Duration) -> None:
+async def _virtually(service: Service, scenario: Scenario, wish: _Wish, lasts: Duration) -> None:
     from bayplan.model.clock import Instant, VirtualClock
 
     start = VirtualClock().now()
     stage = _stage(scenario, wish, start)
-    with _progress("simulating", start, span.micros) as reached:
-        await stage.rehearse(Instant(start + span.micros), stopping=lambda: service.stopping, reached=reached)
+    with _progress("simulating", start, lasts.micros) as reached:
+        await stage.rehearse(Instant(start + lasts.micros), stopping=lambda: service.stopping, reached=reached)
     _finish(stage, wish)
 
 

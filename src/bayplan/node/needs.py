@@ -7,6 +7,7 @@ missing.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -53,6 +54,17 @@ class PodNeed(msgspec.Struct, frozen=True):
     def container(self, name: str) -> ContainerNeed:
         """The container of that name."""
         return next(each for each in self.containers if each.name == name)
+
+    def peak(self, asked: Iterable[int]) -> int:
+        """The most that the pod needs at once of what its containers, in order, ask for: all that stay, or an init
+        container beside the sidecars before it."""
+        staying = largest = 0
+        for each, amount in zip(self.containers, asked, strict=True):
+            if each.role is Role.INIT:
+                largest = max(largest, staying + amount)
+            else:
+                staying += amount
+        return max(largest, staying)
 
 
 def needs_of(pod: Pod) -> PodNeed:

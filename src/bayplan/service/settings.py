@@ -44,12 +44,44 @@ class ShutdownSettings(msgspec.Struct, frozen=True):
     ] = Duration(20_000_000)
 
 
+class ThrottlingSettings(msgspec.Struct, frozen=True):
+    """When the agent alerts."""
+
+    alert_percent: Annotated[
+        int, Meta(ge=1, le=100, description="alert when more of a group's CPU periods than this are throttled")
+    ] = 5
+    waiting_percent: Annotated[
+        int, Meta(ge=1, le=100, description="alert when threads wait for a CPU more than this share of the time")
+    ] = 50
+    bursts_per_hour: Annotated[
+        int, Meta(ge=1, le=3_600_000, description="alert when more periods an hour use more than their quota")
+    ] = 3600
+    hold: Annotated[
+        Duration, Meta(description="how long a value must stay above its threshold, and then below four fifths of it")
+    ] = Duration(60_000_000)
+
+
+class AgentSettings(msgspec.Struct, frozen=True):
+    """The process on a node."""
+
+    interval: Annotated[Duration, Meta(description="time between two looks at all groups")] = Duration(5_000_000)
+    most_groups: Annotated[
+        int,
+        Meta(ge=1, le=100_000, description="groups looked at; of more, those without a limit are left out first"),
+    ] = 1000
+    most_threads: Annotated[
+        int, Meta(ge=0, le=1_000_000, description="threads that are asked how long they waited, at one look")
+    ] = 5000
+
+
 class Settings(msgspec.Struct, frozen=True):
     """All of bayplan's settings."""
 
     log: LogSettings = LogSettings()
     health: HealthSettings = HealthSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
+    throttling: ThrottlingSettings = ThrottlingSettings()
+    agent: AgentSettings = AgentSettings()
 
 
 @runtime_checkable

@@ -3,8 +3,8 @@
     Tree  ── group(path), create, remove, walk ──▶  Group  ── read and set limits, CPUs, members, counters
 
 Units are the kernel's: microseconds of quota and burst per period, weights of version 2 (1 to 10000, by default 100;
-version 1 counts the same in shares, by default 1024), nanoseconds of usage. Calls are plain file reads and writes of some
-microseconds each: nothing here waits. `v1`, `v2` and `fake` implement it; one contract suite judges all three.
+version 1 counts the same in shares, by default 1024), nanoseconds of usage. Calls are plain file reads and writes of
+some microseconds each: nothing here waits. `v1`, `v2` and `fake` implement it; one contract suite judges all three.
 """
 
 from __future__ import annotations

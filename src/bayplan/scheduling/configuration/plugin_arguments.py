@@ -10,6 +10,8 @@ from typing import Any
 
 from bayplan.model.affinity import NodeAffinity, TopologySpreadConstraint
 from bayplan.model.durations import DurationError, parse_duration
+from bayplan.model.faults import Faults, below, invalid, shown
+from bayplan.model.fitting import fit
 from bayplan.model.label_rules import label_key_problems
 from bayplan.model.meta import Wire
 from bayplan.model.node_selectors import node_terms, preferred_terms
@@ -28,8 +30,6 @@ from bayplan.scheduling.arguments import (
     VolumeBindingArgs,
 )
 from bayplan.scheduling.configuration.document import API_VERSION
-from bayplan.scheduling.configuration.faults import Faults, below, invalid, shown
-from bayplan.scheduling.configuration.shape import fit
 from bayplan.scheduling.profiles import PLUGINS
 
 Problem = tuple[str, str]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bayplan.model.faults import Faults, shown, unknown
 from bayplan.model.meta import Wire
 from bayplan.scheduling.configuration.document import PluginEntry, Plugins, PluginSet, ProfileDocument
-from bayplan.scheduling.configuration.faults import Faults, shown, unknown
 from bayplan.scheduling.configuration.plugin_arguments import read_arguments
 from bayplan.scheduling.configuration.points import ALL, GATED, REMOVED, expanded, merged, overflow, weights
 from bayplan.scheduling.framework import NodeFilter, Plugin, Profile, Refusal

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
+from bayplan.model.faults import Fault, Faults, invalid, shown
+from bayplan.model.fitting import fit
 from bayplan.scheduling.configuration.document import API_VERSION, KIND, Document, ProfileDocument
-from bayplan.scheduling.configuration.faults import ConfigurationError, Fault, Faults, invalid, shown
+from bayplan.scheduling.configuration.faults import ConfigurationError
 from bayplan.scheduling.configuration.profile import read_profile
-from bayplan.scheduling.configuration.shape import fit
 from bayplan.scheduling.framework import Profile
 
 DEFAULT_SCHEDULER = "default-scheduler"

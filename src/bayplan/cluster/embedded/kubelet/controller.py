@@ -18,21 +18,25 @@ from bayplan.cluster.embedded.controllers.contract import (
     Delete,
     Emit,
     Outcome,
+    Patch,
     SetStatus,
     View,
     Write,
 )
-from bayplan.cluster.embedded.kubelet import fit
+from bayplan.cluster.embedded.kubelet import fit, managers
 from bayplan.cluster.embedded.kubelet.addresses import host_ip, pod_ip
 from bayplan.cluster.embedded.kubelet.behaviour import USUAL, Defaults, manners
+from bayplan.cluster.embedded.kubelet.equipment import Equipment, equipment_of
+from bayplan.cluster.embedded.kubelet.holdings import HOLDINGS, Holdings
 from bayplan.cluster.embedded.kubelet.life import Event, Life
-from bayplan.cluster.embedded.kubelet.node import reconcile_node, stopped
+from bayplan.cluster.embedded.kubelet.node import reconcile_node, silent
 from bayplan.cluster.embedded.kubelet.run import Doc, instant, mounts_of, runs_of
 from bayplan.cluster.embedded.kubelet.summary import conditions, phase
 from bayplan.cluster.embedded.store import Change, ChangeType, Key
 from bayplan.cluster.kinds import NODE, POD, Kind
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339, rfc3339
+from bayplan.model.meta import condition
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod, PodSpec
 from bayplan.model.quantity import Format, Quantity
@@ -40,6 +44,9 @@ from bayplan.model.resources import CPU, Amounts, pod_limits, pod_requests
 
 COMPONENT = "kubelet"
 _DEADLINE = Event("Normal", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_REFUSAL = SECOND
+"""How long the managers of a machine take to refuse. The scheduler does not know why they do, and a ReplicaSet makes a
+new pod at once: in no time at all that would never end."""
 _ORDER = (
     "observedGeneration",
     "phase",
@@ -69,8 +76,8 @@ def _node_and_pods(change: Change, view: View) -> Iterable[Key]:
     if change.type is ChangeType.DELETED:
         return
     yield ("", change.new.name)
-    woken = change.old is None or stopped(change.old.meta)
-    if woken and not stopped(change.new.meta):
+    woken = change.old is None or silent(change.old.meta)
+    if woken and not silent(change.new.meta):
         for pod in view.pods_on(change.new.name):
             yield pod.key
 
@@ -97,7 +104,7 @@ class KubeletController:
         if not pod.spec.node_name or (pod.is_terminal and item.meta.deletion_timestamp is None):
             return NOTHING
         host = view.get(NODE, "", pod.spec.node_name)
-        if host is None or stopped(host.meta):
+        if host is None or silent(host.meta):
             return NOTHING
         if pod.is_terminal:  # until finalizers go, if there are any; asked for once
             return Outcome([Delete(item, grace=0)]) if item.meta.deletion_grace_period_seconds else NOTHING
@@ -120,12 +127,16 @@ class _Look:
         self.problems = found.problems
         self.runs = runs_of(self.pod.spec, found.of, self.stored)
         self.life = Life(self.pod, self.runs, self.began, now, node.status.images)
+        self.first: list[Write] = []
+        """What is written before the status: what the pod holds of its node."""
+        self.patient = False
+        """Whether a refusal waits for its time."""
 
     def outcome(self) -> Outcome:
         if self.item.meta.deletion_timestamp is not None:
             return self._going()
         if self.new:
-            refused = fit.refusal(self.item, self.node, self._neighbours)
+            refused = self._refusal()
             if refused is not None:
                 return self._refuse(refused)
             self.life.first_look()
@@ -136,6 +147,27 @@ class _Look:
         self.life.go_on()
         self._mind_deadline()
         return self._write()
+
+    def _refusal(self) -> fit.Refusal | None:
+        """Why the node does not take the pod. As upstream, the managers of its machine are asked before the rest."""
+        equipment = equipment_of(self.node.metadata.annotations)
+        if not isinstance(equipment, Equipment):
+            return fit.refusal(self.item, self.node, self._neighbours)
+        others = {each.uid: each for each in self._neighbours}
+        given = managers.admit(equipment, self.pod, (each.view(Pod) for each in others.values()))
+        refused = given.refusal or fit.refusal(self.item, self.node, self._neighbours)
+        self.patient = given.refusal is not None
+        self._record(given.holdings if refused is given.refusal else None)
+        self.first += [
+            Emit(others[uid], "Warning", "UnknownHoldings", why, COMPONENT) for uid, why in given.unknown.items()
+        ]
+        return refused
+
+    def _record(self, holdings: Holdings | None) -> None:
+        """Write down what the pod holds; what it claims to hold and does not is taken off it."""
+        text = None if holdings is None else holdings.text()
+        if self.item.meta.annotations.get(HOLDINGS) != text:
+            self.first.append(Patch(self.item, {"metadata": {"annotations": {HOLDINGS: text}}}))
 
     @functools.cached_property
     def _neighbours(self) -> list[Object]:
@@ -199,6 +231,9 @@ class _Look:
         return self._write(over=True, failed=_DEADLINE)
 
     def _refuse(self, refused: fit.Refusal) -> Outcome:
+        due = Instant(self._came() + _REFUSAL)
+        if self.patient and self.now < due:
+            return Outcome(again=due)
         kept: Doc = {key: self.stored[key] for key in ("qosClass", "resourceClaimStatuses") if key in self.stored}
         status: Doc = {
             "observedGeneration": self.item.meta.generation,
@@ -208,15 +243,20 @@ class _Look:
             "startTime": rfc3339(self.now),
             **kept,
         }
-        return Outcome(
-            [SetStatus(self.item, status), Emit(self.item, "Warning", refused.reason, refused.message, COMPONENT)]
-        )
+        told = Emit(self.item, "Warning", refused.reason, refused.message, COMPONENT)
+        return Outcome([*self.first, SetStatus(self.item, status), told])
+
+    def _came(self) -> Instant:
+        """When the pod was given to the node."""
+        scheduled = condition(self.pod.status.conditions, "PodScheduled")
+        at = scheduled.last_transition_time if scheduled is not None else None
+        return instant(at or self.item.meta.creation_timestamp) or self.now
 
     # --- writing
 
     def _write(self, *, over: bool = False, failed: Event | None = None) -> Outcome:
         """The look's outcome: a status only if something of it changed."""
-        writes: list[Write] = []
+        writes = self.first
         outdated = self.stored.get("observedGeneration", 0) < self.item.meta.generation
         gates = bool(self.pod.spec.readiness_gates)
         if over or outdated or gates or self.new or any(run.touched for run in self.runs):

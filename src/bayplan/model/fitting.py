@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from bayplan.scheduling.configuration.faults import Faults, below, invalid, shown, unknown
+from bayplan.model.faults import Faults, below, invalid, shown, unknown
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -114,4 +114,6 @@ def _blank(kind: inspect.Type) -> Any:
     """Something to stand for what is not there."""
     if isinstance(kind, inspect.StructType):
         return {field.encode_name: _blank(field.type) for field in kind.fields if field.required}
+    if isinstance(kind, inspect.IntType):
+        return max(0, kind.ge or 0)
     return "" if isinstance(kind, inspect.StrType) else 0

@@ -1,0 +1,136 @@
+"""`bayplan agent`: the process on a node, what it would find there, and its rules for Prometheus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayplan.cli.invocation import Invocation, output_option
+
+if TYPE_CHECKING:
+    from bayplan.agent.bursting import Bursting
+    from bayplan.node.cgroup.port import Tree
+    from bayplan.service.lifecycle import Service
+
+_MODES = ("observe", "advise", "enforce")
+CGROUPS = "/sys/fs/cgroup"
+
+
+@click.group()
+def agent() -> None:
+    """The process on a node: it watches throttling, says what would help, and does it where told to."""
+
+
+def _take_listen(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    host, colon, port = value.rpartition(":")
+    if not colon:
+        raise click.BadParameter(f'expected an address and a port such as 127.0.0.1:8081; got "{value}"')
+    ctx.obj.give("health.bind", host.strip("[]"), "--listen")
+    ctx.obj.give("health.port", port, "--listen")
+
+
+@agent.command("run")
+@click.option("--mode", type=click.Choice(_MODES), default="observe", show_default=True, help="How much it does.")
+@click.option("--cgroup-root", default=CGROUPS, show_default=True, metavar="DIR", help="Where cgroups are mounted.")
+@click.option("--root", default="/", show_default=True, metavar="GROUP", help="Only this group and those below it.")
+@click.option(
+    "--listen",
+    callback=_take_listen,
+    expose_value=False,
+    metavar="ADDRESS:PORT",
+    help="Where /metrics, /livez and /readyz are; short for health.bind and health.port.",
+)
+@click.option("--beside-kubelet", is_flag=True, help="With enforce: also write what the kubelet and the runtime own.")
+@click.pass_obj
+def run(invocation: Invocation, mode: str, cgroup_root: str, root: str, beside_kubelet: bool) -> int:
+    """Watch the groups of this machine until stopped.
+
+    \b
+    observe   reads only: metrics and alerts at http://127.0.0.1:8081/metrics
+    advise    also logs why a group is throttled, and what it would do about it
+    enforce   also lets throttled groups burst; all of it is undone when the agent stops
+    """
+    from bayplan.agent.process import Mode, run_agent, undo_leftovers
+    from bayplan.node.cgroup.detect import find_tree
+    from bayplan.service.lifecycle import run as run_service
+    from bayplan.service.state import state_folder
+
+    chosen = Mode(mode)
+    if beside_kubelet and chosen is not Mode.ENFORCE:
+        raise click.UsageError("--beside-kubelet is about writing: expected --mode enforce")
+    tree = find_tree(cgroup_root)
+    settings = invocation.settings().settings
+
+    async def main(service: Service) -> None:
+        undo_leftovers(tree, state_folder())
+        bursting = _bursting(service, tree, cgroup_root, root, beside_kubelet)
+        await run_agent(service, tree, chosen, root=root, enforcers=[bursting])
+
+    return run_service("agent", settings, main)
+
+
+def _bursting(service: Service, tree: Tree, cgroup_root: str, root: str, beside_kubelet: bool) -> Bursting:
+    """The part that lets throttled groups burst; what it does, or would do, is logged."""
+    from bayplan.agent.burst import BurstAgent, Happening
+    from bayplan.agent.burst_modes import ShortMode
+    from bayplan.agent.bursting import Bursting
+    from bayplan.agent.kubelet import owned_by_kubelet
+    from bayplan.node.burst.short import ShortBurst
+    from bayplan.service.logging import get_logger
+    from bayplan.service.state import state_folder
+
+    log = get_logger("bayplan.agent.burst")
+
+    def tell(happening: Happening) -> None:
+        log.info(happening.what, group=happening.path, limit_cpus=happening.limit_cpus, why=happening.why)
+
+    may_touch = None if beside_kubelet else lambda path: not owned_by_kubelet(path)
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    watching = BurstAgent(tree, ShortMode(ShortBurst()), service.clock, tell, below=(root,), may_touch=may_touch)
+    return Bursting(watching, service.clock, folder / "burst.journal", cgroup_root=cgroup_root)
+
+
+@agent.command("rules")
+@click.pass_obj
+def rules(invocation: Invocation) -> None:
+    """Print rules for Prometheus: the throttle rate recorded, and alerts with the thresholds of the settings."""
+    from bayplan.agent.process import thresholds_of
+    from bayplan.agent.rules import prometheus_rules
+    from bayplan.cli.printers import document
+
+    click.echo(document(prometheus_rules(thresholds_of(invocation.settings().settings)), "yaml"), nl=False)
+
+
+@agent.command("kubelet")
+@output_option("json", "yaml")
+def kubelet(output: str | None) -> None:
+    """Show the CPU, memory and topology policies of this machine's kubelet."""
+    from bayplan.agent.kubelet import find_kubelet
+    from bayplan.cli.printers import columns, document
+    from bayplan.cli.targets import tell
+    from bayplan.node.sets import format_list
+
+    found = find_kubelet()
+    if found is None:
+        tell("No kubelet found")
+        return
+    if output:
+        click.echo(document(found, output), nl=False)
+        return
+    policies = found.policies
+    rows: list[tuple[str, Any]] = [
+        ("process", found.process or "<none>"),
+        ("config", found.config or "<none>"),
+        ("cgroup driver", found.cgroup_driver),
+        ("cpu manager", policies.cpu),
+        ("memory manager", policies.memory),
+        ("topology manager", f"{policies.topology.policy}, scope {policies.topology.scope}"),
+        ("reserved CPUs", format_list(policies.reserved_cpus) or "<none>"),
+        ("CPU state", found.cpu_state or "<none>"),
+        ("memory state", found.memory_state or "<none>"),
+    ]
+    click.echo(columns([[name, str(value)] for name, value in rows]), nl=False)

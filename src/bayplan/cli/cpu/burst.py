@@ -1,0 +1,245 @@
+"""`bayplan cpu burst`: let throttled containers burst, or show who would, by how much and why."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from bayplan.cli.invocation import Invocation, output_option
+from bayplan.cli.spans import span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from bayplan.agent.burst import BurstAgent, Happening, Watched
+    from bayplan.agent.burst_modes import Mode
+    from bayplan.model.clock import Instant
+    from bayplan.service.durations import Duration
+    from bayplan.service.lifecycle import Service
+
+_FRAME = 0.25
+_SHOWN = 10
+"""Happenings below the live table."""
+_COLUMNS = ("GROUP", "LIMIT", "NOW", "THROTTLED", "PERIODS", "BURSTS", "STATE")
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A group in -o json."""
+
+    group: str
+    limit_cpus: float | None
+    now_cpus: float | None
+    periods: int
+    throttled_periods: int
+    throttle_rate: float
+    bursts: int
+    state: str
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    mode: str
+    groups: tuple[str, ...]
+    apply: bool
+    beside_kubelet: bool
+    cgroup_root: str
+    output: str | None
+
+
+@click.command()
+@click.option(
+    "--mode",
+    type=click.Choice(["short", "koordinator"]),
+    default="short",
+    show_default=True,
+    help="Bursts of 200 ms, or Koordinator's standing burst and quota in steps.",
+)
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only it and those below it; repeatable.")
+@click.option("--dry-run/--apply", "dry", default=True, help="Only show (the default), or write as well.")
+@click.option("--for", "lasts", default="10s", show_default=True, callback=span, metavar="SPAN", help="How long.")
+@click.option("--interval", callback=span, metavar="SPAN", help="Between two looks: 50ms, with koordinator 1s.")
+@click.option("--beside-kubelet", is_flag=True, help="Write to the groups of a kubelet, too.")
+@click.option("--cgroup-root", default="/sys/fs/cgroup", metavar="DIR", help="Where cgroups are mounted.")
+@output_option("json")
+@click.pass_obj
+def burst(invocation: Invocation, /, lasts: Duration, interval: Duration | None, dry: bool, **flags: Any) -> int:
+    """Let throttled containers burst, or show who would, by how much and why.
+
+    With --apply limits are written; each is written down beforehand and taken back in time, at the end, on SIGTERM and
+    Ctrl-C, and even when the process is killed. Without it nothing is written.
+
+    \b
+    bayplan cpu burst                                   who would burst in the next 10 s
+    bayplan cpu burst --group /app --apply --for 1h     let the groups below /app burst for an hour
+    bayplan cpu burst --mode koordinator --apply        as Koordinator does
+    """
+    from bayplan.cli.up import _quiet
+    from bayplan.service.lifecycle import run
+
+    wish = _Wish(apply=not dry, **flags)
+    mode = _mode(wish.mode, interval)
+
+    async def main(service: Service) -> None:
+        await _burst(service, wish, mode, lasts)
+
+    return run("burst", _quiet(invocation), main, endpoint=False)
+
+
+def _mode(name: str, interval: Duration | None) -> Mode:
+    from bayplan.agent.burst_modes import KoordinatorMode, ShortMode
+    from bayplan.model.clock import SECOND
+    from bayplan.node.burst.koordinator import BurstConfig
+    from bayplan.node.burst.short import ShortBurst
+
+    if name == "koordinator":
+        return KoordinatorMode(BurstConfig(), SECOND if interval is None else interval.micros)
+    return ShortMode(ShortBurst() if interval is None else ShortBurst(look=interval.micros))
+
+
+async def _burst(service: Service, wish: _Wish, mode: Mode, lasts: Duration) -> None:
+    from bayplan.agent.burst import BurstAgent
+    from bayplan.agent.bursting import Bursting
+    from bayplan.agent.kubelet import owned_by_kubelet
+    from bayplan.model.clock import Instant
+    from bayplan.node.cgroup.detect import find_tree
+
+    tree = find_tree(wish.cgroup_root)
+    for path in wish.groups:
+        tree.group(path)  # GroupGoneError, where there is none
+    if wish.apply:
+        _check_rights(wish)
+    happenings: list[Happening] = []
+    live = wish.output is None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+    def tell(happening: Happening) -> None:
+        happenings.append(happening)
+        if wish.output is None and not live:
+            click.echo(happening_line(happening))
+
+    may_touch = None if wish.beside_kubelet or not wish.apply else lambda path: not owned_by_kubelet(path)
+    agent = BurstAgent(tree, mode, service.clock, tell, below=wish.groups or ("/",), may_touch=may_touch)
+    until = Instant(service.clock.now() + lasts.micros)
+    part = Bursting(agent, service.clock, _journal(), cgroup_root=wish.cgroup_root, until=until)
+    going = service.start("burst", part.run(write=wish.apply))
+    stopped = asyncio.create_task(service.stopped())
+    if live:
+        await _in_place(agent, happenings, wish, [going, stopped])
+    await asyncio.wait([going, stopped], return_when=asyncio.FIRST_COMPLETED)
+    going.cancel()
+    stopped.cancel()
+    await asyncio.wait([going, stopped])
+    _finish(agent, happenings, wish)
+
+
+def _journal() -> Path:
+    """In memory where this process may write there: a reset waits for the journal's disk."""
+    from pathlib import Path
+
+    from bayplan.service.state import state_folder
+
+    return (Path("/run/bayplan") if os.access("/run", os.W_OK) else state_folder()) / "burst.journal"
+
+
+def _check_rights(wish: _Wish) -> None:
+    """Raise OwnedByKubeletError or BurstRightsError before anything is written."""
+    from bayplan.agent.kubelet import may_write
+    from bayplan.node.burst.errors import BurstRightsError
+    from bayplan.node.cgroup.detect import survey
+
+    for path in wish.groups:
+        may_write(path, beside_kubelet=wish.beside_kubelet)
+    if not survey(wish.cgroup_root).writable:
+        raise BurstRightsError(
+            f"control groups below {wish.cgroup_root} are not writable: nothing is written",
+            hint="run as root, or leave --apply out to see what would be done",
+        )
+
+
+async def _in_place(
+    agent: BurstAgent, happenings: list[Happening], wish: _Wish, ends: list[asyncio.Task[None]]
+) -> None:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    from bayplan.cli.printers import columns
+
+    console = Console(file=sys.stdout, highlight=False)
+    title = f"burst {wish.mode}  {'applied' if wish.apply else 'dry run: nothing is written'}  Ctrl-C ends"
+    with Live(console=console, screen=True, auto_refresh=False) as display:
+        while not any(each.done() for each in ends):
+            table = columns(table_lines(agent.watched.values())).splitlines()[: max(3, console.height - _SHOWN - 3)]
+            news = [happening_line(each) for each in happenings[-_SHOWN:]]
+            display.update(Group(Text(title, "bold"), Text("\n".join([*table, "", *news]))), refresh=True)
+            await asyncio.wait(ends, timeout=_FRAME, return_when=asyncio.FIRST_COMPLETED)
+
+
+def happening_line(happening: Happening) -> str:
+    """One thing that happened."""
+    limit = "" if happening.limit_cpus is None else f"  {happening.limit_cpus:.3g} CPUs"
+    why = f"  ({happening.why})" if happening.why else ""
+    return f"{_clock(happening.at)}  {happening.what:11}  {happening.path}{limit}{why}"
+
+
+def shown(watched: Watched) -> Shown:
+    """A group for people and programs alike: rates since it is watched."""
+    first, now = watched.first, watched.counters
+    return Shown(
+        group=watched.path,
+        limit_cpus=watched.own.cpus,
+        now_cpus=(watched.given or watched.own).cpus,
+        periods=now.periods - first.periods,
+        throttled_periods=now.throttled_periods - first.throttled_periods,
+        throttle_rate=watched.throttled_share,
+        bursts=watched.bursts,
+        state=watched.word,
+    )
+
+
+def table_lines(watched: Iterable[Watched]) -> list[list[str]]:
+    """The groups, the most throttled first."""
+    rows = sorted(map(shown, watched), key=lambda row: (-row.throttle_rate, row.group))
+    return [
+        [*_COLUMNS],
+        *(
+            [
+                row.group,
+                f"{row.limit_cpus or 0:.3g}",
+                f"{row.now_cpus or 0:.3g}",
+                f"{row.throttle_rate:.0%}",
+                f"{row.throttled_periods}/{row.periods}",
+                str(row.bursts),
+                row.state,
+            ]
+            for row in rows
+        ),
+    ]
+
+
+def _finish(agent: BurstAgent, happenings: list[Happening], wish: _Wish) -> None:
+    """What was done, or would have been."""
+    from bayplan.cli.printers import columns, document
+
+    watched = sorted(agent.watched.values(), key=lambda each: each.path)
+    if wish.output is not None:
+        groups = [shown(each) for each in watched]
+        whole = {"mode": wish.mode, "applied": wish.apply, "groups": groups, "happenings": happenings}
+        click.echo(document(whole, wish.output), nl=False)
+        return
+    if not watched:
+        click.echo("no group with a CPU limit" + (f" below {', '.join(wish.groups)}" if wish.groups else ""), err=True)
+        return
+    click.echo(columns(table_lines(watched)), nl=False)
+    done = "every limit is back" if wish.apply else "nothing was written: --apply does it"
+    click.echo(f"groups {len(watched)}, bursts {sum(each.bursts for each in watched)}; {done}")
+
+
+def _clock(at: Instant) -> str:
+    from bayplan.model.clock import rfc3339_micro
+
+    return rfc3339_micro(at)[11:23]

@@ -1,0 +1,1 @@
+"""Families of the kubelet's resource managers: CPUs, memory, topology."""

@@ -1,0 +1,126 @@
+"""The short burst: a throttled container gets 1.5 to 3 times its quota for 100 to 500 ms, then its own, then rest.
+
+    WATCHING ── throttle rate over the threshold ──▶ BURSTING ── the time is over ──▶ COOLING ── rested ──▶ WATCHING
+
+One state a group, moved by `step`; the caller writes what it is told and calls again at `wake`. A burst is never
+followed by another without a rest at least as long, so a container cannot live on bursts. The rate is that of the last
+second. The kernel counts no periods while a container idles, so its first throttled period is one of few.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+import msgspec
+
+from bayplan.model.clock import MILLISECOND, SECOND, Instant
+from bayplan.node.burst.errors import BurstConfigError
+from bayplan.node.cgroup.port import Bandwidth, Counters
+
+LEAST_FACTOR, MOST_FACTOR = 1.5, 3.0
+SHORTEST, LONGEST = 100 * MILLISECOND, 500 * MILLISECOND
+
+
+class ShortBurst(msgspec.Struct, frozen=True):
+    """The rule's parameters. Spans are in the clock's unit. Raises BurstConfigError outside the safe ranges."""
+
+    threshold: float = 0.10
+    least: float = LEAST_FACTOR
+    most: float = MOST_FACTOR
+    lasts: int = 200 * MILLISECOND
+    cooldown: int = 500 * MILLISECOND
+    look: int = 50 * MILLISECOND
+    """How often a watched group is looked at."""
+    window: int = SECOND
+    """The span over which the throttle rate is taken."""
+
+    def __post_init__(self) -> None:
+        for name, fits, expected in (
+            ("threshold", 0 <= self.threshold < 1, "0 to below 1"),
+            ("least", LEAST_FACTOR <= self.least <= self.most, f"{LEAST_FACTOR} to `most` ({self.most})"),
+            ("most", self.most <= MOST_FACTOR, f"at most {MOST_FACTOR}"),
+            ("lasts", SHORTEST <= self.lasts <= LONGEST, "100 ms to 500 ms"),
+            ("cooldown", self.cooldown >= self.lasts, f"at least as long as the burst ({self.lasts // 1000} ms)"),
+            ("look", 0 < self.look <= self.window, "above 0, up to the window"),
+        ):
+            if not fits:
+                value = getattr(self, name)
+                shown = f"{value / MILLISECOND:g} ms" if name in ("lasts", "cooldown", "look") else value
+                raise BurstConfigError(f"short burst: {name} is {shown}", hint=f"expected {expected}")
+
+    def factor(self, rate: float) -> float:
+        """By how much the quota grows: the more throttled, the more, from `least` to `most`."""
+        over = (rate - self.threshold) / (1 - self.threshold)
+        return self.least + (self.most - self.least) * min(max(over, 0.0), 1.0)
+
+
+class Phase(enum.Enum):
+    """Where a group is in its round."""
+
+    WATCHING = "watching"
+    BURSTING = "bursting"
+    COOLING = "cooling"
+
+
+class Sample(NamedTuple):
+    """The counters at an instant."""
+
+    at: Instant
+    periods: int
+    throttled: int
+
+
+class ShortState(msgspec.Struct, frozen=True):
+    """A group's place in its round."""
+
+    phase: Phase = Phase.WATCHING
+    until: Instant = Instant(0)
+    """When the phase ends; while watching, the next look."""
+    samples: tuple[Sample, ...] = ()
+    base: Bandwidth | None = None
+    """While bursting: what to return to."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What to do now, and when to ask again."""
+
+    state: ShortState
+    wake: Instant
+    write: Bandwidth | None = None
+    rate: float = 0.0
+    reason: str = ""
+    """Why there is something to write."""
+
+
+def throttle_rate(periods: int, throttled: int) -> float:
+    """The share of periods that ended throttled; of no periods none did."""
+    return min(throttled / periods, 1.0) if periods > 0 else 0.0
+
+
+def step(rule: ShortBurst, state: ShortState, bandwidth: Bandwidth, counters: Counters, now: Instant) -> Step:
+    """One move. Before `state.until` there is none."""
+    if now < state.until:
+        return Step(state, state.until)
+    if state.phase is Phase.BURSTING:
+        until = Instant(now + rule.cooldown)
+        return Step(ShortState(Phase.COOLING, until), until, state.base, reason="the burst is over")
+    return _watch(rule, state.samples, bandwidth, counters, now)
+
+
+def _watch(
+    rule: ShortBurst, samples: tuple[Sample, ...], bandwidth: Bandwidth, counters: Counters, now: Instant
+) -> Step:
+    sample = Sample(now, counters.periods, counters.throttled_periods)
+    samples = (*(each for each in samples if each.at >= now - rule.window), sample)
+    periods = sample.periods - samples[0].periods
+    throttled = sample.throttled - samples[0].throttled
+    rate = throttle_rate(periods, throttled)
+    if bandwidth.quota_us is None or rate <= rule.threshold:
+        until = Instant(now + rule.look)
+        return Step(ShortState(Phase.WATCHING, until, samples), until, rate=rate)
+    factor = rule.factor(rate)
+    until = Instant(now + rule.lasts)
+    write = msgspec.structs.replace(bandwidth, quota_us=int(bandwidth.quota_us * factor))
+    why = f"{throttled} of {periods} periods throttled ({rate:.0%}), quota x{factor:.2f} for {rule.lasts // 1000} ms"
+    return Step(ShortState(Phase.BURSTING, until, base=bandwidth), until, write, rate, why)

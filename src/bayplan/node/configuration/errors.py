@@ -1,0 +1,20 @@
+"""The error that tells every fault of a node's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.model.errors import PermanentError
+from bayplan.model.faults import Fault
+
+
+class NodeConfigurationError(PermanentError):
+    """A KubeletConfiguration or kubelet flags cannot be used; a line for each fault."""
+
+    code = "BP-N023"
+
+    def __init__(self, faults: Iterable[Fault], source: str = "") -> None:
+        self.faults = tuple(faults)
+        super().__init__(
+            "\n".join(fault.text(source) for fault in self.faults), hint="docs/node-configuration.md has an example"
+        )

@@ -1,0 +1,1 @@
+"""Tiers: how far the node interferes with a task, softly first."""

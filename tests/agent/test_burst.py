@@ -1,0 +1,145 @@
+"""The agent's loop over control groups in memory, in virtual time; and the keeper on real ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.agent.burst import BurstAgent, Happening, limited_groups
+from bayplan.agent.burst_modes import KoordinatorMode, Mode, ShortMode
+from bayplan.agent.keeping import HereKeeping
+from bayplan.model.clock import MILLISECOND, SECOND, Instant, VirtualClock
+from bayplan.node.burst.holds import Holds
+from bayplan.node.burst.koordinator import BurstConfig, Policy
+from bayplan.node.burst.short import ShortBurst
+from bayplan.node.cgroup.fake import FakeTree
+from bayplan.node.cgroup.port import Bandwidth, Counters
+
+WEB = "/kubepods/pod/web"
+PERIOD = 100 * MILLISECOND
+
+
+class Scene:
+    """A container limited to half a CPU in a pod limited to one, and an agent that watches it."""
+
+    def __init__(self, mode: Mode, *, write: bool = True, version: int = 2) -> None:
+        self.tree, self.clock = FakeTree(version), VirtualClock()
+        self.tree.create("/kubepods/pod").set_bandwidth(Bandwidth(100_000))
+        self.tree.create(WEB).set_bandwidth(Bandwidth(50_000))
+        self.told: list[Happening] = []
+        self.counters, self.due = Counters(), self.clock.now() + PERIOD
+        self.agent = BurstAgent(self.tree, mode, self.clock, self.told.append, cpus=2)
+        if write:
+            self.agent.keeping = HereKeeping(Holds(self.tree), self.agent.hear)
+
+    def passes(self, span: int, *, throttled: bool = False, busy: float = 0.0) -> None:
+        """Periods pass one by one, and the agent wakes whenever it wants to."""
+        end = self.clock.now() + span
+        wake = self.agent.tick()
+        while self.clock.now() < end:
+            self.clock.advance_to(Instant(min(wake, self.due, end)))
+            if self.clock.now() == self.due:
+                self.due += PERIOD
+                self._period(throttled, busy)
+            if self.clock.now() >= wake:
+                wake = self.agent.tick()
+
+    def _period(self, throttled: bool, busy: float) -> None:
+        was = self.counters
+        used = was.usage_ns + int(busy * 2 * PERIOD * 1000)
+        self.counters = Counters(was.periods + 1, was.throttled_periods + throttled, usage_ns=used)
+        for path in ("/", WEB):
+            self.tree.set_counters(path, self.counters)
+
+    @property
+    def quotas(self) -> tuple[int | None, int | None]:
+        pod, web = (self.tree.group(path).bandwidth().quota_us for path in ("/kubepods/pod", WEB))
+        return pod, web
+
+    @property
+    def news(self) -> list[tuple[str, float | None]]:
+        return [(each.what, each.limit_cpus) for each in self.told]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_throttled_container_bursts_with_its_pod_and_both_come_back(version: int) -> None:
+    scene = Scene(ShortMode(ShortBurst()), version=version)
+    scene.passes(PERIOD + 60 * MILLISECOND, throttled=True)
+    assert scene.quotas == (200_000, 150_000)
+    scene.passes(200 * MILLISECOND)
+    assert scene.quotas == (100_000, 50_000)
+    assert scene.news == [("burst", 1.5), ("released", 0.5)]
+    assert scene.told[0].why == "1 of 1 periods throttled (100%), quota x3.00 for 200 ms"
+
+
+def test_a_container_that_is_always_throttled_rests_most_of_the_time() -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    raised = 0
+    for _ in range(1000):
+        scene.passes(10 * MILLISECOND, throttled=True)
+        raised += scene.quotas != (100_000, 50_000)
+    assert 0 < raised <= 1000 * 2 / 7 + 1  # 200 ms of burst, 500 ms of rest
+
+
+def test_a_rehearsal_writes_nothing_and_tells_everything() -> None:
+    scene = Scene(ShortMode(ShortBurst()), write=False)
+    for _ in range(40):
+        scene.passes(10 * MILLISECOND, throttled=True)
+        assert scene.quotas == (100_000, 50_000)
+    assert scene.news[:2] == [("would burst", 1.5), ("would end", 0.5)]
+
+
+def test_koordinators_quota_climbs_while_throttled_and_stays_below_its_ceiling() -> None:
+    scene = Scene(KoordinatorMode(BurstConfig(policy=Policy.CFS_QUOTA_BURST_ONLY)))
+    scene.passes(2100 * MILLISECOND, throttled=True)
+    assert scene.quotas[1] == 72_000  # the first look only begins to count
+    scene.passes(10 * SECOND, throttled=True)
+    assert scene.quotas == (200_000, 150_000)
+
+
+def test_koordinators_quota_falls_on_a_busy_node() -> None:
+    scene = Scene(KoordinatorMode(BurstConfig(policy=Policy.CFS_QUOTA_BURST_ONLY)))
+    scene.passes(5 * SECOND, throttled=True)
+    assert (scene.quotas[1] or 0) > 50_000
+    scene.passes(10 * SECOND, throttled=True, busy=0.9)
+    assert scene.quotas == (100_000, 50_000)
+
+
+def test_koordinators_standing_burst_is_cut_to_the_quota() -> None:
+    scene = Scene(KoordinatorMode(BurstConfig(policy=Policy.CPU_BURST_ONLY)))
+    scene.passes(SECOND)
+    assert scene.tree.group(WEB).bandwidth() == Bandwidth(50_000, burst_us=50_000)
+    assert scene.told[0].why == "cfs_burst of 50 ms"
+
+
+def test_a_limit_that_somebody_else_sets_is_kept_and_watched_from_then_on() -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    scene.passes(160 * MILLISECOND, throttled=True)
+    scene.tree.group(WEB).set_bandwidth(Bandwidth(80_000))
+    scene.passes(2 * SECOND)
+    assert scene.quotas == (100_000, 80_000)
+    assert scene.told[-1].why == "somebody else set it to 80000 of 100000 us"
+    assert scene.agent.watched[WEB].own == Bandwidth(80_000)
+
+
+def test_a_container_that_ends_is_forgotten() -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    scene.passes(160 * MILLISECOND, throttled=True)
+    scene.tree.vanish(WEB)
+    scene.clock.advance_to(Instant(scene.clock.now() + SECOND))
+    scene.agent.tick()
+    assert WEB not in scene.agent.watched
+    assert scene.tree.group("/kubepods/pod").bandwidth() == Bandwidth(100_000)
+
+
+def test_the_lowest_groups_with_a_limit_are_watched() -> None:
+    tree = FakeTree(2)
+    for path, quota in (("/pod", 100_000), ("/pod/a", 50_000), ("/pod/b", None), ("/solo", 10_000), ("/pod2", 5_000)):
+        tree.create(path).set_bandwidth(Bandwidth(quota))
+    assert [path for path, _, _ in limited_groups(tree, ["/"])] == ["/pod/a", "/pod2", "/solo"]
+
+
+def test_groups_that_it_may_not_touch_are_not_seen() -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    agent = BurstAgent(scene.tree, ShortMode(ShortBurst()), scene.clock, scene.told.append, may_touch=lambda _: False)
+    agent.tick()
+    assert not agent.watched

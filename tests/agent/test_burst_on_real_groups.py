@@ -1,0 +1,45 @@
+"""A real spiky process under a real quota is throttled without a burst and not, or far less, with one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from bayplan.model.errors import BayplanError
+from bayplan.node.cgroup.detect import survey
+from benchmarks.burst import SPIKE, SURGE, Seen, modes, spiky
+from benchmarks.cpu_work import Work, real_groups
+
+
+def _writable() -> bool:
+    try:
+        return survey().writable
+    except BayplanError:
+        return False
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not _writable(), reason="control groups are not writable here"),
+]
+
+
+def measured(mode: str, work: Work) -> Seen:
+    with real_groups(f"test-{mode}") as (tree, (group,)):
+        return asyncio.run(spiky(tree, group, modes()[mode], msgspec.structs.replace(work, lasts=6)))
+
+
+@pytest.mark.parametrize(
+    ("work", "mode"),
+    [
+        pytest.param(SPIKE, "static", id="a spike that a standing burst covers"),
+        pytest.param(SURGE, "auto", id="a surge of several periods under Koordinator's whole rule"),
+        pytest.param(SURGE, "short", id="a surge of several periods under short bursts"),
+    ],
+)
+def test_a_burst_ends_most_throttling(work: Work, mode: str) -> None:
+    without, with_burst = measured("none", work), measured(mode, work)
+    assert without.throttled > 0
+    assert with_burst.throttled * 2 <= without.throttled

@@ -1,0 +1,112 @@
+"""`bayplan agent` as a person, Prometheus and a service manager meet it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+import yaml
+from syrupy.assertion import SnapshotAssertion
+
+from bayplan.cli.main import main
+from bayplan.model.errors import BayplanError
+from bayplan.node.cgroup.detect import survey
+
+Capture = pytest.CaptureFixture[str]
+
+
+def _has_groups() -> bool:
+    try:
+        survey()
+    except BayplanError:
+        return False
+    return True
+
+
+def test_rules_for_prometheus(capsys: Capture, snapshot: SnapshotAssertion) -> None:
+    assert main(["agent", "rules"]) == 0
+    assert capsys.readouterr().out == snapshot
+
+
+def test_rules_have_the_thresholds_of_the_settings(capsys: Capture) -> None:
+    arguments = ["agent", "rules", "--set", "throttling.alert_percent=25", "--set", "throttling.hold=90s"]
+    assert main(arguments) == 0
+    groups = yaml.safe_load(capsys.readouterr().out)["groups"]
+    alert = next(rule for group in groups for rule in group["rules"] if rule.get("alert") == "ContainerThrottled")
+    assert alert["expr"].endswith("> 0.25")
+    assert alert["for"] == alert["keep_firing_for"] == "90s"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param("--listen 8081", "expected an address and a port", id="a port alone"),
+        pytest.param("--beside-kubelet", "expected --mode enforce", id="rights without the mode that needs them"),
+        pytest.param("--mode dream", "'dream' is not one of", id="an unknown mode"),
+    ],
+)
+def test_bad_input(arguments: str, message: str, capsys: Capture) -> None:
+    assert main(["agent", "run", *arguments.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_no_groups_no_agent(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["agent", "run", "--cgroup-root", str(tmp_path)]) == 1
+    assert f"no control groups are mounted below {tmp_path}" in capsys.readouterr().err
+
+
+def test_no_kubelet_is_said(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.agent.kubelet.find_kubelet", lambda: None)
+    assert main(["agent", "kubelet"]) == 0
+    assert capsys.readouterr().err == "No kubelet found\n"
+
+
+def test_a_kubelet_is_shown(capsys: Capture, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
+    from bayplan.agent.kubelet import Kubelet
+    from bayplan.node.policies import NodePolicies, TopologyPolicies
+
+    policies = NodePolicies(
+        cpu="static", reserved_cpus=0b11, topology=TopologyPolicies("restricted", "pod"), memory="Static"
+    )
+    found = Kubelet(42, policies, "systemd", "/var/lib/kubelet/config.yaml", "static", "Static")
+    monkeypatch.setattr("bayplan.agent.kubelet.find_kubelet", lambda: found)
+    assert main(["agent", "kubelet"]) == 0
+    assert capsys.readouterr().out == snapshot
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _has_groups(), reason="no control groups here")
+@pytest.mark.parametrize("mode", ["observe", "advise", "enforce"])
+def test_it_runs_answers_and_ends_with_sigterm(mode: str, tmp_path: Path) -> None:
+    """Below a group that is not there it has nothing to watch, so it can do no harm."""
+    arguments = ["agent", "run", "--mode", mode, "--listen", "127.0.0.1:0", "--root", "/bayplan-no-such-group"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys; from bayplan.cli.main import main; sys.exit(main())", *arguments],
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        url = ""
+        for line in process.stderr:
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                url = found[0]
+            if "watches groups" in line:
+                break
+        assert httpx2.get(f"{url}/livez").text == "ok"
+        assert "bayplan_observed_groups 0.0" in httpx2.get(f"{url}/metrics").text
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        assert process.wait() == 0, rest
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
