@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint bench agreement lock clean
+.PHONY: help run test test-fast test-cgroup2 lint bench agreement lock clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.run: requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,6 +35,9 @@ test: lint test-fast ## everything: style, types, layers, all tests, real parts 
 
 test-fast: $(VENV)/.dev ## the tests that take no time
 	@$(BIN)/pytest -n 2 -m "not slow" $(ARGS)
+
+test-cgroup2: $(VENV)/.dev ## control groups of version 2, in a small QEMU machine
+	@$(BIN)/python -m tests.node.cgroup.machine $(ARGS)
 
 lint: $(VENV)/.dev ## style, types and layers
 	@$(BIN)/ruff check .

@@ -21,6 +21,7 @@ from benchmarks import (
     fanout,
     lab,
     memory,
+    observing,
     reflector,
     scheduling,
     served,
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
         tiers,
         lab,
         throttling,
+        observing,
     )
 }
 LEGEND = """\

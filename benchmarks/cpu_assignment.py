@@ -6,7 +6,6 @@ the median of the CPU time counts. Inputs stand before the clock starts, and bot
 
 from __future__ import annotations
 
-import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -140,8 +139,6 @@ def measure(row: Row, runs: int, peer: Peer | None) -> tuple[float, float | None
 def run(effort: Effort) -> Table:
     """Measure."""
     runs = max(_TURNS, round(_RUNS * effort.scale))
-    gc.collect()
-    gc.freeze()
     try:
         with cpu_peer.started() as peer:
             return table(runs, peer, [])
@@ -164,14 +161,8 @@ def table(runs: int, peer: Peer | None, notes: list[str]) -> Table:
     if peer is not None:
         notes.append(f"slower than the kubelet: {', '.join(slower) or 'none'}")
     notes += [growth(nodes, runs, peer) for nodes in (2, 8)]
-    return Table(
-        NAME,
-        "ms of CPU time for one selection, median; the goal is the kubelet's",
-        ("ms",),
-        tuple(lines),
-        (),
-        tuple(notes),
-    )
+    title = "ms of CPU time for one selection, median; the goal is the kubelet's"
+    return Table(NAME, title, ("ms",), tuple(lines), (), tuple(notes))
 
 
 def growth(nodes: int, runs: int, peer: Peer | None) -> str:

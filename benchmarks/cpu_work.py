@@ -6,6 +6,7 @@ demonstrations' groups are children of one with a large weight, so that whatever
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from bayplan.node.cgroup.detect import find_tree
+from bayplan.model.errors import BayplanError
+from bayplan.node.cgroup.detect import find_tree, survey
 from bayplan.node.cgroup.port import Group, GroupGoneError, Tree
 
-ROOT = "/bayplan-demonstration"
+ROOT = f"/bayplan-demonstration-{os.getpid()}"
+NO_GROUPS = "control groups are not writable here: nothing was measured"
 
 # Nothing but the standard library, and no site: a start that costs little of the quota.
 _WORKER = """
@@ -79,10 +82,24 @@ class Running:
             process.stdin.write(b"\n")
             process.stdin.flush()
 
+    def end(self) -> None:
+        """End at once; what was done is lost."""
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
     def units(self) -> list[Unit]:
         """Wait for the end; what was done, by when it began."""
         found = [unit for process in self._processes for unit in _UNITS.decode(process.communicate()[0])]
         return sorted(found, key=lambda unit: unit.at)
+
+
+def are_groups_writable() -> bool:
+    """Whether this machine lets us make groups."""
+    try:
+        return survey().writable
+    except BayplanError:
+        return False
 
 
 @contextmanager

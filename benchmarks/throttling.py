@@ -74,7 +74,7 @@ WORKLOADS = (
 def tried(workload: Workload, seconds: float) -> Tried:
     """The workload explained, and the advice tried on it."""
     with workload.running() as group:
-        return asyncio.run(try_remedy(group, SystemClock(), round(seconds * 1_000_000)))
+        return asyncio.run(try_remedy(find_tree(), group.path, SystemClock(), round(seconds * 1_000_000)))
 
 
 def run(effort: Effort) -> Table:

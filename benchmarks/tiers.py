@@ -14,11 +14,12 @@ from bayplan.model.clock import SystemClock
 from bayplan.node.burst.holds import Holds
 from bayplan.node.tiers.manager import TIERS, TierManager
 from bayplan.node.tiers.task import Task
-from benchmarks.cpu_work import Running, Unit, Work, percentile, real_groups
+from benchmarks.cpu_work import NO_GROUPS, Running, Unit, Work, are_groups_writable, percentile, real_groups
 from benchmarks.measure import Effort
 from benchmarks.report import OURS, Line, Sort, Table
 
 NAME = "tiers"
+_TITLE = "three processes compete for one CPU; the task is in tier"
 _WORK = Work(unit=0.002, every=0, lasts=4, cpu=0)
 _TASKS = ("task", "other-1", "other-2")
 
@@ -55,6 +56,8 @@ def _seen(units: list[Unit], lasts: float, usage_ns: int) -> Seen:
 
 def run(effort: Effort) -> Table:
     """Measure."""
+    if not are_groups_writable():
+        return Table(NAME, _TITLE, ("none",), (Line("throttled %", OURS, Sort.EACH, (None,)),), notes=(NO_GROUPS,))
     lasts = max(1.0, _WORK.lasts * effort.scale)
     runs = [compete(tier.number, lasts) for tier in TIERS]
     alone = [compete(tier.number, lasts, _TASKS[:1])[0] for tier in TIERS]
@@ -70,7 +73,7 @@ def run(effort: Effort) -> Table:
     lines.append(Line("the task: share of CPU %", OURS, Sort.RATE, shares))
     return Table(
         NAME,
-        "three processes compete for one CPU; one of them is in tier",
+        _TITLE,
         tuple(str(tier.number) for tier in TIERS),
         tuple(lines),
         notes=tuple(f"tier {tier.number}: {tier.meaning}" for tier in TIERS),

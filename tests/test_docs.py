@@ -101,8 +101,8 @@ def test_no_two_errors_share_a_code() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_every_make_target_that_is_named_exists(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
-    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.M))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"(?:`|^)make ([a-z0-9-]+)", page.read_text(), re.M))
     assert named <= targets
 
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.agent.burst import BurstAgent, Happening, limited_groups
+from bayplan.agent.burst_metrics import BurstCollector
 from bayplan.agent.burst_modes import KoordinatorMode, Mode, ShortMode
+from bayplan.agent.bursting import Bursting
 from bayplan.agent.keeping import HereKeeping
+from bayplan.agent.process import Enforcer
 from bayplan.model.clock import MILLISECOND, SECOND, Instant, VirtualClock
 from bayplan.node.burst.holds import Holds
 from bayplan.node.burst.koordinator import BurstConfig, Policy
@@ -121,6 +131,17 @@ def test_a_limit_that_somebody_else_sets_is_kept_and_watched_from_then_on() -> N
     assert scene.agent.watched[WEB].own == Bandwidth(80_000)
 
 
+def test_a_limit_that_is_changed_between_bursts_is_the_new_own_one() -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    scene.passes(SECOND)
+    scene.tree.group(WEB).set_bandwidth(Bandwidth(80_000))
+    scene.passes(SECOND)
+    scene.passes(160 * MILLISECOND, throttled=True)
+    assert scene.told[0].limit_cpus == 2.4  # three times the new one
+    scene.passes(SECOND)
+    assert scene.quotas == (100_000, 80_000)
+
+
 def test_a_container_that_ends_is_forgotten() -> None:
     scene = Scene(ShortMode(ShortBurst()))
     scene.passes(160 * MILLISECOND, throttled=True)
@@ -131,15 +152,116 @@ def test_a_container_that_ends_is_forgotten() -> None:
     assert scene.tree.group("/kubepods/pod").bandwidth() == Bandwidth(100_000)
 
 
+def test_what_the_kernel_refuses_is_told() -> None:
+    scene = Scene(ShortMode(ShortBurst()), version=1)
+    scene.tree.fail(WEB, "cpu.cfs_quota_us", errno.EINVAL)
+    scene.passes(160 * MILLISECOND, throttled=True)
+    assert scene.told[-1].what == "refused"
+    assert scene.told[-1].why.endswith('the kernel refuses "150000": EINVAL')
+    assert scene.quotas == (100_000, 50_000)
+
+
 def test_the_lowest_groups_with_a_limit_are_watched() -> None:
     tree = FakeTree(2)
     for path, quota in (("/pod", 100_000), ("/pod/a", 50_000), ("/pod/b", None), ("/solo", 10_000), ("/pod2", 5_000)):
         tree.create(path).set_bandwidth(Bandwidth(quota))
-    assert [path for path, _, _ in limited_groups(tree, ["/"])] == ["/pod/a", "/pod2", "/solo"]
+    assert [group.path for group, _ in limited_groups(tree, ["/"])] == ["/pod/a", "/pod2", "/solo"]
 
 
-def test_groups_that_it_may_not_touch_are_not_seen() -> None:
+def test_groups_that_it_may_not_touch_are_only_counted() -> None:
     scene = Scene(ShortMode(ShortBurst()))
     agent = BurstAgent(scene.tree, ShortMode(ShortBurst()), scene.clock, scene.told.append, may_touch=lambda _: False)
     agent.tick()
     assert not agent.watched
+    assert agent.left_out == 1
+
+
+async def test_the_agents_part_without_writing_needs_no_keeper(tmp_path: Path) -> None:
+    scene = Scene(ShortMode(ShortBurst()), write=False)
+    part: Enforcer = Bursting(scene.agent, scene.clock, tmp_path / "journal", lasts=0)
+    await part.run(write=False)
+    assert not (tmp_path / "journal").exists()
+
+
+def test_a_resize_between_two_scans_is_no_base_for_a_burst() -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    scene.passes(60 * MILLISECOND)
+    scene.tree.group(WEB).set_bandwidth(Bandwidth(20_000))
+    scene.passes(PERIOD, throttled=True)
+    assert scene.quotas == (100_000, 20_000)
+    scene.passes(2 * SECOND, throttled=True)
+    assert ("burst", 0.6) in scene.news
+    assert ("burst", 1.5) not in scene.news
+
+
+def test_a_resize_during_a_standing_burst_gives_those_above_their_own_back() -> None:
+    scene = Scene(KoordinatorMode(BurstConfig(policy=Policy.CFS_QUOTA_BURST_ONLY)))
+    scene.passes(3 * SECOND, throttled=True)
+    assert scene.quotas[0] != 100_000
+    scene.tree.group(WEB).set_bandwidth(Bandwidth(80_000))
+    scene.passes(2 * SECOND)
+    assert scene.quotas == (100_000, 80_000)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda tree: tree.fail(WEB, "cpu.stat", errno.EACCES, reading=True), id="it may not be read"),
+        pytest.param(lambda tree: tree.fail(WEB, "cpu.stat", errno.EOPNOTSUPP, reading=True), id="it is threaded"),
+        pytest.param(lambda tree: tree.vanish(WEB), id="it is gone"),
+    ],
+)
+def test_a_group_that_cannot_be_read_is_left_alone(spoil: Callable[[FakeTree], None]) -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    scene.passes(PERIOD + 60 * MILLISECOND, throttled=True)
+    spoil(scene.tree)
+    scene.agent.tick()
+    scene.clock.advance_to(Instant(scene.clock.now() + SECOND))
+    scene.agent.tick()
+    assert WEB not in scene.agent.watched
+    assert scene.tree.group("/kubepods/pod").bandwidth() == Bandwidth(100_000)
+
+
+def test_a_group_whose_name_is_no_text_is_left_alone() -> None:
+    tree = FakeTree()
+    tree.create("/web\udcff").set_bandwidth(Bandwidth(50_000))
+    tree.create("/web").set_bandwidth(Bandwidth(50_000))
+    assert [group.path for group, _ in limited_groups(tree, ["/"])] == ["/web"]
+
+
+def test_bursts_are_metrics() -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    registry = CollectorRegistry()
+    registry.register(BurstCollector(scene.agent))
+    scene.passes(3 * SECOND, throttled=True)
+    watched = scene.agent.watched[WEB]
+    text = generate_latest(registry).decode()
+    assert watched.bursts >= 3
+    assert f'bayplan_burst_activations_total{{id="{WEB}"}} {float(watched.bursts)}' in text
+    assert f'bayplan_burst_periods_total{{id="{WEB}"}} {float(watched.counters.periods)}' in text
+    assert f'bayplan_burst_throttled_periods_total{{id="{WEB}"}} {float(watched.counters.throttled_periods)}' in text
+    assert f'bayplan_burst_throttled_seconds_bucket{{id="{WEB}",le="+Inf"}} ' in text
+
+
+async def test_looks_that_take_longer_than_their_interval_leave_the_loop_its_turn() -> None:
+    scene = Scene(ShortMode(ShortBurst()))
+    ticks = 0
+
+    def slow() -> Instant:
+        nonlocal ticks
+        ticks += 1
+        assert ticks < 10, "it never rests"
+        began = scene.clock.now()
+        scene.clock.advance_to(Instant(began + 100 * MILLISECOND))
+        return Instant(began + 50 * MILLISECOND)
+
+    with mock.patch.object(scene.agent, "tick", slow):
+        going = asyncio.create_task(scene.agent.run())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert ticks == 1
+        scene.clock.advance_to(Instant(scene.clock.now() + 300 * MILLISECOND))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert ticks == 2
+        going.cancel()

@@ -6,20 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.agent.kubelet import KubeletFileError, OwnedByKubeletError, find_kubelet, may_write, owned_by_kubelet
+from bayplan.agent.kubelet import OwnedByKubeletError, find_kubelet, may_write, owned_by_kubelet
+from bayplan.model.errors import PermanentError
 from bayplan.node.sets import parse_list
 
 _CONFIG = """\
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 cgroupDriver: systemd
+maxPods: 200
 cpuManagerPolicy: static
 cpuManagerPolicyOptions: {full-pcpus-only: "true"}
 memoryManagerPolicy: Static
+reservedMemory: [{numaNode: 0, limits: {memory: 100Mi}}]
 reservedSystemCPUs: 0-1,8
 topologyManagerPolicy: single-numa-node
 topologyManagerScope: pod
 """
+
+
+_CPU_STATE = '{"policyName":"static","defaultCpuSet":"0-15","checksum":3394376107}'
 
 
 class Host:
@@ -54,13 +60,13 @@ def test_no_kubelet(host: Host) -> None:
 
 def test_a_kubelet_with_a_configuration_file(host: Host) -> None:
     host.file("etc/kubelet.yaml", _CONFIG)
-    host.file("var/lib/kubelet/cpu_manager_state", '{"policyName":"static","defaultCpuSet":"0-3","checksum":1}')
+    host.file("var/lib/kubelet/cpu_manager_state", _CPU_STATE)
     host.process(42, "/usr/bin/kubelet", "--config=/etc/kubelet.yaml", "--v=2")
 
     found = find_kubelet(host.proc, host.root)
 
     assert found is not None
-    assert (found.process, found.config, found.cgroup_driver) == (42, "/etc/kubelet.yaml", "systemd")
+    assert (found.process, found.config, found.configuration.cgroup_driver) == (42, "/etc/kubelet.yaml", "systemd")
     policies = found.policies
     assert (policies.cpu, policies.cpu_options) == ("static", {"full-pcpus-only": "true"})
     assert (policies.topology.policy, policies.topology.scope) == ("single-numa-node", "pod")
@@ -78,15 +84,15 @@ def test_a_flag_beats_the_file_and_a_drop_in_does_too(host: Host) -> None:
         "--config",
         "/etc/kubelet.yaml",
         "--config-dir=/etc/kubelet.d",
-        "--cpu-manager-policy",
-        "none",
+        "--topology-manager-policy",
+        "restricted",
         "--topology-manager-policy-options=prefer-closest-numa-nodes=true",
     )
 
     found = find_kubelet(host.proc, host.root)
 
     assert found is not None
-    assert found.policies.cpu == "none"
+    assert found.policies.topology.policy == "restricted"
     assert found.policies.topology.scope == "container"
     assert found.policies.topology.options == {"prefer-closest-numa-nodes": "true"}
 
@@ -110,13 +116,16 @@ def test_a_kubelet_that_does_not_run_has_left_its_files(host: Host) -> None:
     [
         pytest.param("etc/kubelet.yaml", "a: [", id="a configuration that is no YAML"),
         pytest.param("var/lib/kubelet/cpu_manager_state", "{", id="a state that was cut off"),
+        pytest.param(
+            "var/lib/kubelet/cpu_manager_state", _CPU_STATE.replace("0-15", "0-7"), id="a state that does not add up"
+        ),
     ],
 )
 def test_a_broken_file_is_named(host: Host, file: str, text: str) -> None:
     host.file("etc/kubelet.yaml", _CONFIG)
     host.file(file, text)
     host.process(42, "/usr/bin/kubelet", "--config=/etc/kubelet.yaml")
-    with pytest.raises(KubeletFileError, match=file.rpartition("/")[2]):
+    with pytest.raises(PermanentError, match=file.rpartition("/")[2]):
         find_kubelet(host.proc, host.root)
 
 

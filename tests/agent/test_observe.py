@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
+from bayplan.agent.burst_metrics import BURST_METRICS
 from bayplan.agent.metrics import LABELS, METRICS, ThrottlingCollector
 from bayplan.agent.observe import THROTTLED, Observer, Thresholds
 from bayplan.agent.procfs import Proc
+from bayplan.agent.reading import printable
 from bayplan.agent.rules import prometheus_rules
 from bayplan.model.clock import SECOND, Instant, VirtualClock
 from bayplan.node.cgroup.fake import FakeTree
@@ -236,7 +242,7 @@ def test_every_metric_has_the_labels_of_cadvisor() -> None:
 def test_every_metric_is_documented_and_no_other() -> None:
     page = (Path(__file__).parents[2] / "docs" / "agent.md").read_text()
     rows = re.findall(r"^\| `((?:container|bayplan|node)_\w+)` \|", page, re.M)
-    assert sorted(rows) == sorted(METRICS)
+    assert sorted(rows) == sorted((*METRICS, *BURST_METRICS))
 
 
 def test_every_metric_in_the_rules_is_one_of_ours_or_recorded() -> None:
@@ -246,3 +252,64 @@ def test_every_metric_in_the_rules_is_one_of_ours_or_recorded() -> None:
     for rule in written:
         for name in re.findall(r"\b(?:id:)?(?:container|bayplan)_[\w:]+", rule["expr"]):
             assert name in recorded | set(METRICS), name
+
+
+@pytest.mark.parametrize(
+    ("file", "number"),
+    [
+        pytest.param("cpu.stat", errno.EACCES, id="a file that may not be read"),
+        pytest.param("cpu.max", errno.EIO, id="a file that cannot be read"),
+    ],
+)
+def test_a_group_that_cannot_be_read_is_counted_and_left_out(scene: Scene, file: str, number: int) -> None:
+    scene.group("/good")
+    scene.tree.fail(scene.group("/bad"), file, number, reading=True)
+    assert [each.path for each in scene.observer.look()] == ["/good"]
+    assert scene.scrape()["bayplan_unreadable_groups"] == 1
+
+
+@pytest.mark.parametrize("text", ["nr_periods", "nr_periods many", "", "nr_periods 1 2\nx"])
+def test_a_malformed_file_is_counted_and_left_out(scene: Scene, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.group("/good")
+    scene.group("/bad")
+    read = scene.tree.kernel.read
+    monkeypatch.setattr(scene.tree.kernel, "read", lambda path: text if path.endswith("/bad/cpu.stat") else read(path))
+    assert [each.path for each in scene.observer.look() if each.path == "/good"] == ["/good"]
+    scene.scrape()
+
+
+def test_a_threaded_group_has_no_processes_to_ask(scene: Scene) -> None:
+    scene.tree.fail(scene.group("/threaded"), "cgroup.procs", errno.EOPNOTSUPP, reading=True)
+    assert [each.path for each in scene.observer.look()] == ["/threaded"]
+
+
+def test_a_name_that_is_no_text_is_counted_and_left_out(scene: Scene) -> None:
+    scene.group("/good")
+    scene.group("/bad\udcff/below")
+    scraped = scene.scrape()
+    assert scraped["bayplan_observed_groups"] == 1
+    assert scraped["bayplan_unreadable_groups"] == 2
+
+
+@given(st.text(st.characters(exclude_characters="/\n\0", exclude_categories=["Cs"]), min_size=1, max_size=60))
+def test_any_name_makes_a_label_that_can_be_read_back(name: str) -> None:
+    tree = FakeTree()
+    path = tree.create(f"/x{name}").path
+    registry = CollectorRegistry()
+    registry.register(ThrottlingCollector(Observer(tree, VirtualClock(), proc=Proc(Path("/nowhere")))))
+    samples = [
+        sample
+        for family in text_string_to_metric_families(generate_latest(registry).decode())
+        for sample in family.samples
+        if sample.name == "container_processes"
+    ]
+    assert [sample.labels["id"] for sample in samples] == [path]
+    assert printable(path).isprintable()
+
+
+def test_processes_that_are_hidden_from_us_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr("os.listdir", refuse)
+    assert Proc(tmp_path).waited([1, 2], 10) == {}

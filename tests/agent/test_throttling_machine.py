@@ -127,5 +127,5 @@ def test_what_was_tried_is_undone() -> None:
 
         from bayplan.agent.probe import try_remedy
 
-        asyncio.run(try_remedy(group, SystemClock(), 1_000_000))
+        asyncio.run(try_remedy(find_tree(), group.path, SystemClock(), 1_000_000))
         assert group.bandwidth() == workload.bandwidth

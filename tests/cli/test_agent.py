@@ -56,6 +56,12 @@ def test_bad_input(arguments: str, message: str, capsys: Capture) -> None:
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not _has_groups(), reason="no control groups here")
+def test_an_impossible_reservation_is_refused_before_anything_runs(capsys: Capture) -> None:
+    assert main(["agent", "run", "--mode", "advise", "--", "--system-reserved=cpu=100000"]) == 1
+    assert "has a reservation of 100k" in capsys.readouterr().err
+
+
 def test_no_groups_no_agent(tmp_path: Path, capsys: Capture) -> None:
     assert main(["agent", "run", "--cgroup-root", str(tmp_path)]) == 1
     assert f"no control groups are mounted below {tmp_path}" in capsys.readouterr().err
@@ -69,12 +75,14 @@ def test_no_kubelet_is_said(capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_kubelet_is_shown(capsys: Capture, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
     from bayplan.agent.kubelet import Kubelet
+    from bayplan.node.configuration import NodeConfiguration
     from bayplan.node.policies import NodePolicies, TopologyPolicies
 
     policies = NodePolicies(
         cpu="static", reserved_cpus=0b11, topology=TopologyPolicies("restricted", "pod"), memory="Static"
     )
-    found = Kubelet(42, policies, "systemd", "/var/lib/kubelet/config.yaml", "static", "Static")
+    configuration = NodeConfiguration(policies, cgroup_driver="systemd")
+    found = Kubelet(42, configuration, "/var/lib/kubelet/config.yaml", "static", "Static")
     monkeypatch.setattr("bayplan.agent.kubelet.find_kubelet", lambda: found)
     assert main(["agent", "kubelet"]) == 0
     assert capsys.readouterr().out == snapshot

@@ -103,9 +103,28 @@ def _on_a_terminal(*arguments: str, **more: str) -> tuple[int, str]:
         pytest.param(
             ["--nodes", "0"],
             2,
-            "--node-shape and --nodes 0 are for a bare cluster: add --empty",
+            "--node-shape, --machine and --nodes 0 are for a bare cluster: add --empty",
             id="no nodes",
         ),
+        pytest.param(
+            ["--kubelet-config", "x.yaml"],
+            2,
+            "--node-shape, --machine and --nodes 0 are for a bare cluster: add --empty",
+            id="a kubelet's configuration for the nodes of a scenario",
+        ),
+        pytest.param(
+            ["--empty", "--kubelet-config", "x.yaml"],
+            2,
+            "--kubelet-config is for nodes that have a machine: add --machine",
+            id="a kubelet's configuration without a machine",
+        ),
+        pytest.param(
+            ["--empty", "--machine", "vm-8", "--node-shape", "x.yaml"],
+            2,
+            "--node-shape and --machine both say what a node has: expected one of them",
+            id="two kinds of nodes",
+        ),
+        pytest.param(["--empty", "--machine", "epyc-42"], 1, 'no machine is named "epyc-42"', id="no such machine"),
         pytest.param(
             ["--scenario", "/nonexistent/x.yaml"], 1, "/nonexistent/x.yaml: No such file or directory", id="no file"
         ),
@@ -252,6 +271,28 @@ def test_a_bare_cluster_has_the_nodes_that_were_asked_for(tmp_path: Path) -> Non
     assert [node["metadata"]["name"] for node in nodes] == ["node-1", "node-2"]
     assert nodes[0]["metadata"]["labels"] == {"zone": "a", "kubernetes.io/hostname": "node-1"}
     assert nodes[0]["status"]["allocatable"]["cpu"] == "4"
+
+
+@pytest.mark.slow
+def test_a_bare_cluster_has_the_machines_that_were_asked_for(tmp_path: Path) -> None:
+    machine, kubelet = tmp_path / "machine.yaml", tmp_path / "kubelet.yaml"
+    machine.write_text("{name: small, layout: {coresPerSocket: 4, memoryPerNode: 8Gi}}")
+    kubelet.write_text("{cpuManagerPolicy: static, reservedSystemCPUs: '0'}")
+    flags = ("--machine", str(machine), "--kubelet-config", str(kubelet))
+    ran = _ran("--empty", "--nodes", "1", *flags, "--for", "500ms", "-o", "json")
+    node = next(item for item in json.loads(ran.stdout)["items"] if item["kind"] == "Node")
+    assert node["metadata"]["annotations"] == {
+        "bayplan.dev/machine": machine.read_text(),
+        "bayplan.dev/kubelet-config": kubelet.read_text(),
+    }
+    assert (node["status"]["capacity"]["cpu"], node["status"]["allocatable"]["cpu"]) == ("4", "3")
+
+
+def test_a_kubelet_configuration_that_the_machine_cannot_have_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    kubelet = tmp_path / "kubelet.yaml"
+    kubelet.write_text("{cpuManagerPolicy: statik}")
+    assert main(["up", "--empty", "--machine", "vm-8", "--kubelet-config", str(kubelet)]) == 1
+    assert f'error: {kubelet}: cpuManagerPolicy: unknown policy: "statik"' in capsys.readouterr().err
 
 
 def test_a_shape_without_capacity_is_refused_with_its_line(capsys: Capture, tmp_path: Path) -> None:

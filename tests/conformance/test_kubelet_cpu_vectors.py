@@ -56,6 +56,42 @@ def test_regular_machines_need_no_compatibility_mode() -> None:
             assert answer(case) == (case["result"], case["error"]), case["id"]
 
 
+def test_a_restart_that_fails_has_lost_what_could_be_reused() -> None:
+    """By the format's words: a new policy object over the same state. It is recorded so for memory."""
+    two, one = ({"cpu": cpus, "memory": "1Gi"} for cpus in "21")
+    pod = {
+        "uid": "p0",
+        "qos": "Guaranteed",
+        "init": [{"name": "i0", "requests": two, "limits": two}],
+        "containers": [{"name": "c0", "requests": one, "limits": one}],
+    }
+    books = {"assignments": {"p0": {"i0": "1-2", "c0": "1"}}, "default": "0,3"}
+    admitted = {"admit": True, "error": None, "failed_container": "", **books, "reusable": {"p0": "2"}}
+    error = 'not all reserved cpus: "1" are present in defaultCpuSet: "0,3"'
+    case = {
+        "id": "B",
+        "topology": {"cpus": [[cpu, cpu, 0, 0, 0] for cpu in range(4)]},
+        "options": {},
+        "num_reserved": 1,
+        "reserved_cpus": "0",
+        "topology_manager": {"mode": "fixed"},
+        "new_error": None,
+        "effective_reserved": "0",
+        "effective_reserved_physical": "0",
+        "initial_default": "0-3",
+        "steps": [
+            {"op": "admit", "pod": pod, "affinity": {}, "expect": admitted},
+            {
+                "op": "restart",
+                "num_reserved": 1,
+                "reserved_cpus": "1",
+                "expect": {"error": error, **books, "reusable": {}},
+            },
+        ],
+    }
+    assert judge(runner("kubelet/static_policy"), case).difference == ""
+
+
 def test_in_our_own_mode_the_books_balance_in_every_sequence() -> None:
     for case in recorded("static_policy"):
         if not case["new_error"]:

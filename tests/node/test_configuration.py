@@ -257,6 +257,16 @@ def test_the_error_names_the_file() -> None:
             "evictionHard.memory.available: eviction percentage threshold memory.available must be <= 100%: 120%",
             id="more than everything",
         ),
+        pytest.param(
+            {"evictionHard": {"memory.available": "1_0%"}},
+            'evictionHard.memory.available: expected a percentage, not "1_0%"',
+            id="a number as only Python writes it",
+        ),
+        pytest.param(
+            {"evictionHard": {"memory.available": "1e400%"}},
+            "evictionHard.memory.available: eviction percentage threshold memory.available must be <= 100%: 1e400%",
+            id="a percentage beyond all numbers",
+        ),
     ],
 )
 def test_one_fault(document: Any, fault: str) -> None:
@@ -276,6 +286,11 @@ def test_one_fault(document: Any, fault: str) -> None:
             "--reserved-memory=x:memory=1Gi",
             "failed to convert the NUMA node ID, expected integer, got x",
             id="a node that is no number",
+        ),
+        pytest.param(
+            "--reserved-memory=-+5:memory=1Gi",
+            "failed to convert the NUMA node ID, expected integer, got -+5",
+            id="a node with two signs",
         ),
         pytest.param(
             "--reserved-memory=0:memory",

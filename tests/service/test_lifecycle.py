@@ -98,7 +98,13 @@ class Process:
     def __init__(self, program: str) -> None:
         code = textwrap.dedent(PROLOGUE + program)
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # nohup around the tests would hide it
+        )
         assert self._process.stdout is not None
         self._stdout = self._process.stdout
         self.url = self.line()
@@ -131,6 +137,7 @@ def started(request: pytest.FixtureRequest) -> Iterator[Process]:
     ("number", "code"),
     [
         pytest.param(signal.SIGTERM, 0, id="a clean end on SIGTERM is a success"),
+        pytest.param(signal.SIGHUP, 0, id="a terminal that goes is no reason to leave anything behind"),
         pytest.param(signal.SIGINT, 130, id="an interrupt is told to the shell"),
     ],
 )

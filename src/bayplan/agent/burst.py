@@ -6,6 +6,7 @@ keeper it is a rehearsal: everything is decided and told, nothing is written.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -14,13 +15,18 @@ import msgspec
 from bayplan.agent.burst_modes import Advice, Look, Mode
 from bayplan.agent.keeper import Told
 from bayplan.agent.keeping import Keeping
+from bayplan.agent.reading import UNREADABLE, cpu_part, is_text
 from bayplan.model.clock import SECOND, Clock, Instant
 from bayplan.node.burst.holds import Hold
 from bayplan.node.burst.short import throttle_rate
-from bayplan.node.cgroup.port import Bandwidth, Counters, GroupGoneError, Tree, UnsupportedError
+from bayplan.node.cgroup.port import Bandwidth, Counters, Group, Tree
+from bayplan.node.tiers.metrics import ThrottleMetrics
 
 _RESCAN = SECOND
 """How often new groups are looked for."""
+_REST = 3
+"""Times that a round of looks took until the next one: hundreds of groups are looked at less often, and the rest of the
+process, which answers signals and scrapes, always has its turn."""
 
 
 class Happening(msgspec.Struct, frozen=True):
@@ -46,8 +52,15 @@ class Watched(msgspec.Struct):
     rate: float = 0.0
     given: Bandwidth | None = None
     """What it holds instead of its own limit."""
-    bursts: int = 0
+    given_before: Bandwidth | None = None
+    """What it held before that: the keeper may not have come to write the new one yet."""
+    metrics: ThrottleMetrics = msgspec.field(default_factory=ThrottleMetrics)
     why: str = ""
+
+    @property
+    def bursts(self) -> int:
+        """How often it got a limit other than its own."""
+        return self.metrics.burst_activations
 
     @property
     def throttled_share(self) -> float:
@@ -70,7 +83,7 @@ class BurstAgent:
         cpus: int | None = None,
         may_touch: Callable[[str], bool] | None = None,
     ) -> None:
-        self._tree, self._mode, self._clock, self._tell = tree, mode, clock, tell
+        self._tree, self._mode, self._clock, self._tell = cpu_part(tree), mode, clock, tell
         self._below, self._may_touch = below, may_touch
         self._cpus = cpus or os.cpu_count() or 1
         self._used: tuple[Instant, int] | None = None
@@ -78,11 +91,18 @@ class BurstAgent:
         self._scan_at = Instant(0)
         self.keeping: Keeping | None = None
         self.watched: dict[str, Watched] = {}
+        self._groups: dict[str, Group] = {}
+        """Of those that are watched: finding one again costs as much as reading it."""
+        self.left_out = 0
+        """Groups with a limit that it may not touch."""
 
     async def run(self, until: Instant | None = None) -> None:
         """Look and act until then; without it until cancelled. The caller ends the keeper."""
         while until is None or self._clock.now() < until:
+            began = self._clock.now()
             wake = self.tick()
+            ended = self._clock.now()
+            wake = Instant(max(wake, ended + _REST * (ended - began)))
             await self._clock.sleep_until(wake if until is None else min(wake, until))
 
     def tick(self) -> Instant:
@@ -113,17 +133,20 @@ class BurstAgent:
     def _scan(self, now: Instant) -> None:
         self._scan_at = Instant(now + _RESCAN)
         self._measure_machine(now)
-        found = {
-            path: (own, counters)
-            for path, own, counters in limited_groups(self._tree, self._below)
-            if self._may_touch is None or self._may_touch(path)
-        }
-        for path in [*self.watched]:
-            if path not in found:
+        found = {group.path: (group, own) for group, own in limited_groups(self._tree, self._below)}
+        if self._may_touch is not None:
+            ours = {path: seen for path, seen in found.items() if self._may_touch(path)}
+            self.left_out, found = len(found) - len(ours), ours
+        for path, known in [*self.watched.items()]:
+            # a limit that is neither its own nor what it was given is somebody else's: begin anew with it
+            if path not in found or found[path][1] not in (known.own, known.given, known.given_before):
                 self._lose(path)
-        for path, (own, counters) in found.items():
+        for path, (group, own) in found.items():
             if path not in self.watched:
-                self.watched[path] = Watched(path, own, counters, counters, now)
+                with contextlib.suppress(*UNREADABLE):
+                    counters = group.counters()
+                    self.watched[path] = Watched(path, own, counters, counters, now)
+                    self._groups[path] = group
 
     def _measure_machine(self, now: Instant) -> None:
         used = self._tree.group("/").counters().usage_ns
@@ -133,27 +156,37 @@ class BurstAgent:
 
     def _look(self, watched: Watched, now: Instant) -> None:
         try:
-            watched.counters = self._tree.group(watched.path).counters()
-        except GroupGoneError:
+            counters = self._groups[watched.path].counters()
+        except UNREADABLE:
             self._lose(watched.path)
             return
+        watched.metrics.observe(watched.counters, counters)
+        watched.counters = counters
         advice = self._mode.look(watched.path, Look(watched.own, watched.counters, now, self._busy))
         watched.wake, watched.word = advice.wake, advice.word
         if advice.word != "bursting":
             watched.rate = advice.rate
-        if advice.give is not None:
+        if advice.give is not None and watched.given is None and not self._has_its_own(watched):
+            self._lose(watched.path)  # resized since the last scan: what was computed is of a limit that is no more
+        elif advice.give is not None:
             self._give(watched, advice)
+        elif advice.give_back and self.keeping is not None:
+            self.keeping.release(watched.path)  # the keeper says when it is done; until then the limit is not its own
         elif advice.give_back:
             watched.given = None
-            if self.keeping is not None:
-                self.keeping.release(watched.path)
-            else:
-                self._say(watched.path, "would end", watched.own.cpus, advice.why)
+            self._say(watched.path, "would end", watched.own.cpus, advice.why)
+
+    def _has_its_own(self, watched: Watched) -> bool:
+        try:
+            return self._groups[watched.path].bandwidth() == watched.own
+        except UNREADABLE:
+            return False
 
     def _give(self, watched: Watched, advice: Advice) -> None:
         assert advice.give is not None
-        watched.rate, watched.given, watched.why = advice.rate, advice.give, advice.why
-        watched.bursts += 1
+        watched.given_before, watched.given = watched.given, advice.give
+        watched.rate, watched.why = advice.rate, advice.why
+        watched.metrics.burst_activations += 1
         what = "burst" if self.keeping is not None else "would burst"
         self._say(watched.path, what, advice.give.cpus, advice.why)
         if self.keeping is not None:
@@ -166,25 +199,21 @@ class BurstAgent:
             self.keeping.release(path)
 
     def _drop(self, path: str) -> None:
-        del self.watched[path]
+        del self.watched[path], self._groups[path]
         self._mode.forget(path)
 
     def _say(self, path: str, what: str, limit: float | None, why: str) -> None:
         self._tell(Happening(self._clock.now(), path, what, limit, why))
 
 
-def limited_groups(tree: Tree, below: Iterable[str]) -> Iterator[tuple[str, Bandwidth, Counters]]:
+def limited_groups(tree: Tree, below: Iterable[str]) -> Iterator[tuple[Group, Bandwidth]]:
     """The groups with a limit that have no such group beneath them."""
-    found: dict[str, tuple[Bandwidth, Counters]] = {}
+    found: dict[str, tuple[Group, Bandwidth]] = {}
     for start in below:
         for group in tree.walk(start):
-            try:
+            with contextlib.suppress(*UNREADABLE):
                 bandwidth = group.bandwidth()
-                if bandwidth.quota_us is not None:
-                    found[group.path] = bandwidth, group.counters()
-            except (GroupGoneError, UnsupportedError):  # gone meanwhile, or in other hierarchies only
-                continue
+                if bandwidth.quota_us is not None and is_text(group.path):
+                    found[group.path] = group, bandwidth
     above = {path[:end] for path in found for end, letter in enumerate(path) if letter == "/"}
-    for path, (bandwidth, counters) in sorted(found.items()):
-        if path not in above:
-            yield path, bandwidth, counters
+    yield from (found[path] for path in sorted(found.keys() - above))

@@ -22,22 +22,23 @@ class Bursting:
         journal: Path,
         *,
         cgroup_root: str = "/sys/fs/cgroup",
-        until: Instant | None = None,
+        lasts: int | None = None,
     ) -> None:
+        """`lasts`: microseconds from when it can burst; None: for ever."""
         self._agent, self._clock, self._journal = agent, clock, journal
-        self._root, self._until = cgroup_root, until
+        self._root, self._lasts = cgroup_root, lasts
 
     async def run(self, *, write: bool) -> None:
-        """Let groups burst until then or until cancelled; every limit is back when this returns.
+        """Let groups burst for so long or until cancelled; every limit is back when this returns.
 
         Raises KeeperLostError, also where the journal is in use or cannot be read.
         """
         if not write:
-            await self._agent.run(self._until)
+            await self._agent.run(self._until())
             return
         async with Keeper(self._journal, self._clock, self._agent.hear, root=self._root) as keeper:
             self._agent.keeping = keeper
-            going = asyncio.create_task(self._agent.run(self._until))
+            going = asyncio.create_task(self._agent.run(self._until()))
             lost = asyncio.create_task(keeper.lost())
             try:
                 done, _ = await asyncio.wait([going, lost], return_when=asyncio.FIRST_COMPLETED)
@@ -47,3 +48,6 @@ class Bursting:
                 await asyncio.wait([going, lost])
             for each in done:
                 each.result()
+
+    def _until(self) -> Instant | None:
+        return None if self._lasts is None else Instant(self._clock.now() + self._lasts)

@@ -4,9 +4,10 @@
           ◀── Told (a line each) ───────
 
 It has nothing else to do, so it is punctual; it is the only one that writes, so nothing needs a lock. The end of its
-input means that the agent ended, by kill -9 too: it then gives every group its own limit back and ends. It sits in a
-session of its own, so that a signal to the agent's does not reach it. Should it die as well, the journal knows what it
-had written, and the next start undoes that.
+input means that the agent ended, by kill -9 too: it then gives every group its own limit back and ends. News wait
+until somebody reads them, and it does not wait with them: an agent that is stopped (SIGSTOP) delays no limit. It sits
+in a session of its own, so that a signal to the agent's does not reach it. Should it die as well, the journal knows
+what it had written, and the next start undoes that.
 """
 
 from __future__ import annotations
@@ -65,14 +66,39 @@ def machine_time() -> Instant:
     return Instant(int(monotonic() * SECOND))
 
 
-def keep(holds: Holds) -> None:
+class Outbox:
+    """News on their way out: what nobody reads yet is kept, and never waited for."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._left = b""
+
+    @property
+    def waiting(self) -> list[int]:
+        """The descriptor, for `select`, where something is left to write."""
+        return [self._descriptor] if self._left else []
+
+    def tell(self, news: Iterable[Told] = ()) -> None:
+        """Add news, and write what can be written now."""
+        self._left += b"".join(msgspec.json.encode(each) + b"\n" for each in news)
+        try:
+            while self._left:
+                self._left = self._left[os.write(self._descriptor, self._left) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # nobody is left to hear it
+            self._left = b""
+
+
+def keep(holds: Holds, outbox: Outbox) -> None:
     """Serve until the input ends, then give everything back."""
     rest = b""
     while True:
         due = holds.next_due
         patience = None if due is None else max(0.0, (due - machine_time()) / SECOND)
-        readable, _, _ = select.select([_INPUT], [], [], patience)
-        _tell(_released(holds.release_due(machine_time())))
+        readable, _, _ = select.select([_INPUT], outbox.waiting, [], patience)
+        outbox.tell(_released(holds.release_due(machine_time())))
         if not readable:
             continue
         chunk = os.read(_INPUT, _CHUNK)
@@ -80,11 +106,12 @@ def keep(holds: Holds) -> None:
             break
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            _tell(_obey(holds, ORDERS.decode(line)))
-    _tell(_released(holds.release_all()))
+            outbox.tell(obey(holds, ORDERS.decode(line)))
+    outbox.tell(_released(holds.release_all()))
 
 
-def _obey(holds: Holds, order: Keep | Let) -> list[Told]:
+def obey(holds: Holds, order: Keep | Let) -> list[Told]:
+    """Do as told; what became of it."""
     if isinstance(order, Let):
         ended = holds.release(order.path)
         return [] if ended is None else _released([ended])
@@ -102,12 +129,6 @@ def _released(releases: Iterable[Release]) -> list[Told]:
         Told("released", each.path, max(0, now - each.until) if each.until and each.until <= now else None, each.kept)
         for each in releases
     ]
-
-
-def _tell(news: Iterable[Told]) -> None:
-    for each in news:
-        with contextlib.suppress(BrokenPipeError):  # nobody is left to hear it
-            os.write(_OUTPUT, msgspec.json.encode(each) + b"\n")
 
 
 def _hurry() -> None:
@@ -130,15 +151,20 @@ def main(root: str, within: str, journal: str) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _hurry()
+    outbox = Outbox(_OUTPUT)
     try:
         plain = find_tree(root, within=within)
         with JournalledTree.open(plain, Path(journal)) as tree:
-            _tell([Told("ready", "", why=recovered_text(tree.recovered))])
-            keep(Holds(tree, plain))
-    except BayplanError as error:
-        _tell([Told("failed", "", why=str(error))])
+            outbox.tell([Told("ready", "", why=recovered_text(tree.recovered))])
+            keep(Holds(tree, plain), outbox)
+    except (BayplanError, OSError) as error:  # OSError: the journal's folder is read-only, or not ours
+        outbox.tell([Told("failed", "", why=_reason(error))])
         return 1
     return 0
+
+
+def _reason(error: BayplanError | OSError) -> str:
+    return f"{error.filename or 'journal'}: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
 def recovered_text(undone: Undone) -> str:

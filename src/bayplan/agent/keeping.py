@@ -11,7 +11,7 @@ from typing import NoReturn, Protocol, Self
 
 import msgspec
 
-from bayplan.agent.keeper import TOLD, Keep, Let, Told, machine_time, recover, recovered_text
+from bayplan.agent.keeper import TOLD, Keep, Let, Told, machine_time, obey, recover, recovered_text
 from bayplan.model.clock import Clock
 from bayplan.model.errors import TemporaryError
 from bayplan.node.burst.holds import Hold, Holds
@@ -44,12 +44,12 @@ class HereKeeping:
         self._holds, self._hear = holds, hear
 
     def hold(self, hold: Hold) -> None:
-        left = self._holds.hold(hold)
-        self._hear(Told("refused" if left else "held", hold.path, why=left))
+        for told in obey(self._holds, Keep(hold.path, hold.given, hold.until)):
+            self._hear(told)
 
     def release(self, path: str) -> None:
-        if (ended := self._holds.release(path)) is not None:
-            self._hear(Told("released", path, why=ended.kept))
+        for told in obey(self._holds, Let(path)):
+            self._hear(told)
 
 
 class Keeper:
@@ -87,7 +87,12 @@ class Keeper:
         return self._process.pid
 
     async def lost(self) -> NoReturn:
-        """Once the keeper has ended by itself: undo what it left, and raise KeeperLostError."""
+        """Once the keeper has ended by itself: undo what it left, and raise KeeperLostError.
+
+        Raises what `hear` raised, too: a keeper that nobody listens to is as good as lost.
+        """
+        await asyncio.wait([self._listening])  # not the task itself: whoever stops waiting must not stop the listening
+        self._listening.result()
         code = await self._process.wait()
         root, within, journal = self._arguments
         undone = recovered_text(recover(root, within, Path(journal)))
@@ -114,5 +119,7 @@ class Keeper:
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        await self._listening
-        await self._process.wait()
+        try:
+            await self._listening
+        finally:
+            await self._process.wait()

@@ -1,38 +1,29 @@
-"""The kubelet of this machine: which policies it follows, and which cgroups are its own.
+"""The kubelet of this machine: how it is configured, and which cgroups are its own.
 
-It is found by its process, its settings by its command line and its --config file; a flag beats the file, as in the
-kubelet. Where no kubelet runs, the files below /var/lib/kubelet tell how the last one ran. Paths are read through
-/proc/PID/root, so that an agent in a container that sees the host's processes finds them, too.
+It is found by its process; its settings are those of its command line and of the files that it names, read as the
+kubelet reads them (`node.configuration`). Where no kubelet runs, the files below /var/lib/kubelet tell how the last one
+ran. Paths are read through /proc/PID/root, so that an agent in a container that sees the host's processes finds them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from bayplan.model.errors import PermanentError
-from bayplan.node.policies import NodePolicies, TopologyPolicies
-from bayplan.node.sets import parse_list
+from bayplan.node.checkpoint.kubelet_cpu import read_cpu_state
+from bayplan.node.checkpoint.kubelet_memory import read_memory_state
+from bayplan.node.configuration import NodeConfiguration, file_named, read_configuration
+from bayplan.node.configuration.flags import written
+from bayplan.node.policies import NodePolicies
 
 _ROOT_DIR = "/var/lib/kubelet"
 _OWNED = {"kubepods", "kubepods.slice"}
-
-# field of KubeletConfiguration: flag of the command line
-_FLAGS = {
-    "cpuManagerPolicy": "cpu-manager-policy",
-    "cpuManagerPolicyOptions": "cpu-manager-policy-options",
-    "memoryManagerPolicy": "memory-manager-policy",
-    "topologyManagerPolicy": "topology-manager-policy",
-    "topologyManagerScope": "topology-manager-scope",
-    "topologyManagerPolicyOptions": "topology-manager-policy-options",
-    "reservedSystemCPUs": "reserved-cpus",
-    "cgroupDriver": "cgroup-driver",
-}
 
 
 class OwnedByKubeletError(PermanentError):
@@ -52,13 +43,17 @@ class Kubelet(msgspec.Struct, frozen=True):
 
     process: int | None
     """None: it does not run, and has left files."""
-    policies: NodePolicies
-    cgroup_driver: str
+    configuration: NodeConfiguration
     config: str = ""
     """Its --config file; "": none."""
     cpu_state: str = ""
-    """The policy in its cpu_manager_state; it differs from `policies` after a change without a restart."""
+    """The policy in its cpu_manager_state; it differs from the configured one after a change without a restart."""
     memory_state: str = ""
+
+    @property
+    def policies(self) -> NodePolicies:
+        """Its CPU, memory and topology policies."""
+        return self.configuration.policies
 
 
 def owned_by_kubelet(path: str) -> bool:
@@ -76,50 +71,57 @@ def may_write(path: str, *, beside_kubelet: bool) -> None:
 
 
 def find_kubelet(proc: Path = Path("/proc"), root: Path = Path("/")) -> Kubelet | None:
-    """The kubelet that runs, or that ran last; None: no trace of one. Raises KubeletFileError."""
+    """The kubelet that runs, or that ran last; None: no trace of one.
+
+    Raises KubeletFileError, NodeConfigurationError, CheckpointError, CorruptCheckpointError.
+    """
     for entry in sorted(os.listdir(proc)):
-        if entry.isdigit() and (arguments := _command(proc / entry)):
+        if entry.isdigit() and (arguments := _command(proc / entry)) is not None:
             return _kubelet(int(entry), arguments, proc / entry / "root")
-    if (root / _ROOT_DIR[1:] / "config.yaml").exists():
+    if _below(root, f"{_ROOT_DIR}/config.yaml").exists():
         return _kubelet(None, [f"--config={_ROOT_DIR}/config.yaml"], root)
     return None
 
 
-def _command(process: Path) -> list[str]:
-    """The arguments of a process that is a kubelet; [] for any other. `hyperkube kubelet` counts."""
+def _command(process: Path) -> list[str] | None:
+    """The arguments of a process that is a kubelet; None for any other. `hyperkube kubelet` counts."""
     with contextlib.suppress(OSError):
         words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
         for index in (0, 1):
             if len(words) > index and words[index].rpartition("/")[2] == "kubelet":
                 return words[index + 1 :]
-    return []
+    return None
 
 
 def _kubelet(process: int | None, arguments: Sequence[str], root: Path) -> Kubelet:
-    flags = _flags(arguments)
-    config = flags.get("config", "")
-    settings = _read_yaml(root / config.lstrip("/")) if config else {}
-    for drop_in in sorted((root / flags["config-dir"].lstrip("/")).glob("*.conf")) if "config-dir" in flags else ():
-        settings |= _read_yaml(drop_in)
-    settings |= {field: flags[flag] for field, flag in _FLAGS.items() if flag in flags}
-    state = root / flags.get("root-dir", _ROOT_DIR).lstrip("/")
+    flags, config = dict(written(arguments)), file_named(arguments)
+    document = _read_yaml(_below(root, config)) if config else {}
+    if "config-dir" in flags:
+        for drop_in in sorted(_below(root, flags["config-dir"]).glob("*.conf")):
+            document |= _read_yaml(drop_in)
+    state = _below(root, flags.get("root-dir", _ROOT_DIR))
+    cpus, memory = (_content(state / name) for name in ("cpu_manager_state", "memory_manager_state"))
     return Kubelet(
         process,
-        _policies(settings),
-        settings.get("cgroupDriver") or "cgroupfs",
+        read_configuration(document, arguments, config),
         config,
-        _policy_in(state / "cpu_manager_state"),
-        _policy_in(state / "memory_manager_state"),
+        read_cpu_state(cpus).policy if cpus else "",
+        read_memory_state(memory).policy if memory else "",
     )
 
 
-def _flags(arguments: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
-        if argument.startswith("-"):
-            name, equals, value = argument.lstrip("-").partition("=")
-            found[name] = value if equals else following
-    return found
+def _below(root: Path, path: str) -> Path:
+    return root / path.lstrip("/")
+
+
+def _content(path: Path) -> bytes:
+    """A file that may be missing, or be there and hold nothing yet."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as fault:
+        raise KubeletFileError(f"the kubelet's {path}: {fault.strerror}") from fault
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -130,41 +132,3 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, yaml.YAMLError) as fault:
         raise KubeletFileError(f"the kubelet's configuration {path}: {fault}") from fault
     return document if isinstance(document, dict) else {}
-
-
-def _policies(settings: Mapping[str, Any]) -> NodePolicies:
-    return NodePolicies(
-        cpu=settings.get("cpuManagerPolicy") or "none",
-        cpu_options=_options(settings.get("cpuManagerPolicyOptions")),
-        reserved_cpus=parse_list(settings.get("reservedSystemCPUs") or ""),
-        topology=TopologyPolicies(
-            settings.get("topologyManagerPolicy") or "none",
-            settings.get("topologyManagerScope") or "container",
-            _options(settings.get("topologyManagerPolicyOptions")),
-        ),
-        memory=settings.get("memoryManagerPolicy") or "None",
-    )
-
-
-def _options(value: object) -> dict[str, str]:
-    """Options of a policy: a map in the file, `a=b,c=d` on the command line."""
-    if isinstance(value, Mapping):
-        return {str(name): str(option) for name, option in value.items()}
-    pairs = (part.partition("=") for part in str(value or "").split(",") if part)
-    return {name.strip(): option.strip() for name, _, option in pairs}
-
-
-class _State(msgspec.Struct):
-    policyName: str = ""  # noqa: N815 - the kubelet's own name
-
-
-def _policy_in(state: Path) -> str:
-    """The policy that a state file was written under; "" where there is none. Raises KubeletFileError."""
-    try:
-        return msgspec.json.decode(state.read_bytes(), type=_State).policyName
-    except FileNotFoundError:
-        return ""
-    except (OSError, msgspec.DecodeError) as fault:
-        raise KubeletFileError(
-            f"the kubelet's {state}: {fault}", hint="the kubelet refuses it as well: see its log"
-        ) from fault

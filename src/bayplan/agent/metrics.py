@@ -104,6 +104,10 @@ class ThrottlingCollector(Collector):
         return ()  # else registering would scrape
 
     def collect(self) -> Iterator[Metric]:
+        with self._observer.looking:
+            return iter([*self._collect()])
+
+    def _collect(self) -> Iterator[Metric]:
         seen = [(each, each.reading, labels_of(each)) for each in self._observer.look() if each.reading is not None]
         usage = CounterMetricFamily(
             "container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", labels=(*LABELS, "cpu")
@@ -136,6 +140,7 @@ class ThrottlingCollector(Collector):
             ("bayplan_observed_groups", "Groups at the last look.", len(observer.watched)),
             ("bayplan_skipped_groups", "Groups left out because there are too many.", observer.skipped_groups),
             ("bayplan_unasked_groups", "Groups whose threads were too many to be asked.", observer.unasked_groups),
+            ("bayplan_unreadable_groups", "Groups that could not be read or named.", observer.unreadable_groups),
             ("bayplan_look_seconds", "How long the last look took.", observer.last_look_seconds),
         ):
             yield GaugeMetricFamily(name, text, value)
@@ -186,6 +191,7 @@ METRICS = (
     "bayplan_observed_groups",
     "bayplan_skipped_groups",
     "bayplan_unasked_groups",
+    "bayplan_unreadable_groups",
     "bayplan_look_seconds",
 )
 """Every metric of the agent, for docs/agent.md."""

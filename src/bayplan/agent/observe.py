@@ -3,6 +3,7 @@
 Looking costs some file reads a group and one a thread. Both are bounded: of more groups than `most_groups` those
 without a limit are left out first, and once `most_threads` are asked how long they waited, further groups keep their
 last answer; what was left out is counted. A group that is gone is forgotten at once: nothing stale is ever shown.
+A look holds a lock and not the event loop: it may be taken in a thread, and `watched` is of one look, never of two.
 
 Threads count for their group and for all groups above it, as CPU time does.
 """
@@ -10,6 +11,7 @@ Threads count for their group and for all groups above it, as CPU time does.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import msgspec
 
 from bayplan.agent.names import LOGS, ContainerName, container_names
 from bayplan.agent.procfs import Proc
+from bayplan.agent.reading import UNREADABLE, is_text
 from bayplan.model.clock import SECOND, Clock, Instant, monotonic
 from bayplan.node.cgroup.naming import GroupName, parse
 from bayplan.node.cgroup.port import Bandwidth, Counters, Group, GroupGoneError, Pressure, Tree, UnsupportedError
@@ -158,15 +161,19 @@ class Observer:
         self.watched: dict[str, Watched] = {}
         self.skipped_groups = 0
         self.unasked_groups = 0
+        self.unreadable_groups = 0
         self.last_look = clock.now()
         self.last_look_seconds = 0.0
         self._logs = logs
         self._groups: list[Group] = []
         self._members: dict[str, _Members] = {}
         self._searched = Instant(0)
+        self._misnamed = 0
         self.thresholds = thresholds
         self._rules = thresholds.rules()
         self._most_groups, self._most_threads = most_groups, most_threads
+        self.looking = threading.RLock()
+        """Held while the groups change; hold it to read `watched` and its histories in another thread."""
 
     def look(self, *, thorough: bool = True) -> list[Watched]:
         """Read every group once, forget those that are gone, and return those that were read.
@@ -174,23 +181,33 @@ class Observer:
         Without `thorough` the groups and their threads are those of the last thorough look, which is two thirds of
         the cost, unless that is long ago.
         """
+        with self.looking:
+            return self._look(thorough)
+
+    def _look(self, thorough: bool) -> list[Watched]:
         began = monotonic()
         if thorough or self.clock.now() - self._searched >= _SEARCH_EVERY:
             self._groups = self._chosen()
             self._members = self._members_of(self._groups)
             self._searched = self.clock.now()
-        known, self.watched = self.watched, {}
+        seen: dict[str, Watched] = {}
+        unreadable = 0
         for group in self._groups:
-            watched = known.get(group.path) or Watched(group.path)
+            watched = self.watched.get(group.path) or Watched(group.path)
             now = self.clock.now()
-            with contextlib.suppress(GroupGoneError, UnsupportedError):  # of version 1, not in the hierarchy of cpu
+            try:
                 watched.take(now, group, self._members[group.path])
-                watched.judge(self._rules, now)
-                self.watched[group.path] = watched
-        self._name()
+            except UNREADABLE as fault:
+                # what is gone, or of version 1 and not in the hierarchy of cpu, is no group of ours
+                unreadable += not isinstance(fault, GroupGoneError | UnsupportedError)
+                continue
+            watched.judge(self._rules, now)
+            seen[group.path] = watched
+        _name(seen.values(), self._logs)
+        self.watched, self.unreadable_groups = seen, unreadable + self._misnamed
         self.last_look = self.clock.now()
         self.last_look_seconds = monotonic() - began
-        return list(self.watched.values())
+        return list(seen.values())
 
     def _members_of(self, groups: Sequence[Group]) -> dict[str, _Members]:
         """By path. Parents come first in `groups`: backwards, whatever is below a group is known before it."""
@@ -199,7 +216,7 @@ class Observer:
         self.unasked_groups = 0
         for group in reversed(groups):
             own = _Members()
-            with contextlib.suppress(GroupGoneError):
+            with contextlib.suppress(*UNREADABLE):
                 processes = group.processes()
                 waited = self.proc.waited(processes, left)
                 own.processes, own.waited, own.complete = len(processes), waited or {}, waited is not None
@@ -212,23 +229,26 @@ class Observer:
         return found
 
     def _chosen(self) -> list[Group]:
-        groups = [group for group in self.tree.walk(self.root) if group.path != "/"]
+        found = [group for group in self.tree.walk(self.root) if group.path != "/"]
+        groups = [group for group in found if is_text(group.path)]
+        self._misnamed = len(found) - len(groups)
         self.skipped_groups = max(0, len(groups) - self._most_groups)
         if self.skipped_groups:
             groups.sort(key=_importance)
             groups = sorted(groups[: self._most_groups], key=lambda group: group.path)
         return groups
 
-    def _name(self) -> None:
-        unnamed = {each.container_id: each for each in self.watched.values() if each.container_id and not each.name.pod}
-        if unnamed:
-            names = container_names(self._logs)
-            for identity in unnamed.keys() & names.keys():
-                unnamed[identity].name = names[identity]
+
+def _name(seen: Iterable[Watched], logs: Path) -> None:
+    unnamed = {each.container_id: each for each in seen if each.container_id and not each.name.pod}
+    if unnamed:
+        names = container_names(logs)
+        for identity in unnamed.keys() & names.keys():
+            unnamed[identity].name = names[identity]
 
 
 def _importance(group: Group) -> tuple[bool, str]:
     try:
         return group.bandwidth().quota_us is None, group.path
-    except (GroupGoneError, UnsupportedError):
+    except UNREADABLE:
         return True, group.path

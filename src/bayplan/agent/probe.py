@@ -1,20 +1,22 @@
 """A close look at one group, several times a period, and a remedy tried on it for a moment.
 
-What the try changes is undone on an error, on Ctrl-C and at the end; over a journalled tree after a kill as well.
+What the try changes is undone on an error, on Ctrl-C and at the end; over a journalled tree after a kill as well. A
+limit above the group's is raised with it, as for a burst (`node.burst.holds`): under a lower one it would show nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 
 import msgspec
 
 from bayplan.agent.procfs import Proc
 from bayplan.model.clock import Clock, Instant
 from bayplan.model.errors import PermanentError
-from bayplan.node.cgroup.port import Bandwidth, Group
+from bayplan.node.burst.holds import Hold, Holds
+from bayplan.node.cgroup.port import Bandwidth, Group, GroupGoneError, Tree
 from bayplan.node.throttling.causes import Explanation, explain
 from bayplan.node.throttling.evidence import Evidence, Look
 from bayplan.node.throttling.kernels import has_burst
@@ -85,27 +87,29 @@ def _cpus_of(group: Group) -> int:
     return max(found) or len(os.sched_getaffinity(0))
 
 
-@contextlib.asynccontextmanager
-async def for_a_moment(group: Group, wanted: Bandwidth) -> AsyncIterator[None]:
-    """Another limit inside the block, the old one after it."""
-    before = group.bandwidth()
+@contextlib.contextmanager
+def for_a_moment(tree: Tree, path: str, wanted: Bandwidth) -> Iterator[None]:
+    """Another limit inside the block, and room for it above; the old ones after it, but for what others wrote."""
+    holds = Holds(tree)
+    if left_alone := holds.hold(Hold(path, wanted)):
+        raise GroupGoneError(f"group {path}: {left_alone}", hint="try again while its container runs")
     try:
-        group.set_bandwidth(wanted)
         yield
     finally:
-        group.set_bandwidth(before)
+        holds.release(path)
 
 
 async def try_remedy(
-    group: Group, clock: Clock, span_us: int, *, before: Explanation | None = None, proc: Proc | None = None
+    tree: Tree, path: str, clock: Clock, span_us: int, *, before: Explanation | None = None, proc: Proc | None = None
 ) -> Tried:
     """Explain, apply the best remedy for as long, undo it. Raises NothingToTryError, WriteRefusedError."""
+    group = tree.group(path)
     if before is None:
         before = explain(await watch_closely(group, clock, span_us, proc=proc))
     if not before.remedies:
         raise NothingToTryError(f"{group.path}: {before.summary}", hint="watch it while it is throttled: --for 1m")
     remedy = before.remedies[0]
-    async with for_a_moment(group, remedy.bandwidth):
+    with for_a_moment(tree, group.path, remedy.bandwidth):
         # what was throttled when the limit changed is counted in the period that ends next
         await clock.sleep_until(Instant(clock.now() + 2 * remedy.bandwidth.period_us))
         after = explain(await watch_closely(group, clock, span_us, proc=proc))

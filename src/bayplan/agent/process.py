@@ -10,28 +10,30 @@ What a process that was killed had left behind, in this mode or another, is undo
 
 from __future__ import annotations
 
+import asyncio
 import enum
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from bayplan.agent.kubelet import Kubelet, find_kubelet
+from bayplan.agent.kubelet import find_kubelet
 from bayplan.agent.observe import Observer, Thresholds
 from bayplan.agent.probe import watch_closely
-from bayplan.model.clock import SECOND, Clock, Instant
-from bayplan.model.errors import TemporaryError
+from bayplan.agent.reading import UNREADABLE, cpu_part
+from bayplan.model.clock import MILLISECOND, SECOND, Clock, Instant
+from bayplan.model.errors import PermanentError, TemporaryError
 from bayplan.node.cgroup.journal import BusyJournalError
 from bayplan.node.cgroup.journalled import JournalledTree
-from bayplan.node.cgroup.port import GroupGoneError, Tree, UnsupportedError
-from bayplan.node.cgroup.v1 import V1Tree
+from bayplan.node.cgroup.port import Tree
 from bayplan.node.throttling.alerts import State
 from bayplan.node.throttling.causes import Cause, explain
 from bayplan.service.logging import get_logger
+from bayplan.service.state import state_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from bayplan.node.cgroup.trees import FileTree
     from bayplan.service.lifecycle import Service
     from bayplan.service.settings import Settings
@@ -40,6 +42,8 @@ log = get_logger(__name__)
 
 _ADVISE_EVERY = 10 * SECOND
 _CLOSE_LOOK = 2 * SECOND
+_SHORTEST = 100 * MILLISECOND
+"""Between two looks, whatever the setting says: an agent must not be the load that it looks for."""
 _OVERDUE = 5
 """Looks that may be missing before the agent is not ready."""
 
@@ -78,10 +82,8 @@ def thresholds_of(settings: Settings) -> Thresholds:
 
 def new_observer(tree: Tree, clock: Clock, settings: Settings, root: str = "/") -> Observer:
     """An observer as the settings want it."""
-    if isinstance(tree, V1Tree):  # groups are looked for where CPU time is counted: half the cost
-        tree = V1Tree(tree.files, {each: tree.mounts[each] for each in ("cpu", "cpuacct") if each in tree.mounts})
     return Observer(
-        tree,
+        cpu_part(tree),
         clock,
         root=root,
         thresholds=thresholds_of(settings),
@@ -90,12 +92,27 @@ def new_observer(tree: Tree, clock: Clock, settings: Settings, root: str = "/") 
     )
 
 
+def journal_folder() -> Path:
+    """Where every part keeps its journal: in memory where this process may write there, for a raise waits for it.
+
+    One place for all: two processes that would write the same limits meet at the journal, and the second is refused.
+    """
+    in_memory = os.access("/run", os.W_OK) and "XDG_STATE_HOME" not in os.environ
+    return Path("/run/bayplan") if in_memory else state_folder()
+
+
 def undo_leftovers(tree: FileTree, folder: Path) -> None:
-    """Undo what processes that were killed had written; a journal that another process holds is its own business."""
+    """Undo what processes that were killed had written; a journal that another process holds is its own business.
+
+    So is one that this process may not open: who observes needs no rights.
+    """
     for path in sorted(folder.glob("*.journal")):
         try:
             journalled = JournalledTree.open(tree, path)
         except BusyJournalError:
+            continue
+        except PermissionError as fault:
+            log.warning("cannot look for what an earlier process left", journal=str(path), reason=str(fault))
             continue
         undone = journalled.recovered
         journalled.close()
@@ -112,10 +129,10 @@ async def run_agent(
     from bayplan.agent.metrics import ThrottlingCollector
 
     observer = new_observer(tree, service.clock, service.settings, root)
-    _tell_of_kubelet(find_kubelet())
-    observer.look()
+    _tell_of_kubelet()
+    await asyncio.to_thread(observer.look)
     service.health.registry.register(ThrottlingCollector(observer))
-    interval = service.settings.agent.interval.micros
+    interval = max(service.settings.agent.interval.micros, _SHORTEST)
     service.health.check("looks", lambda: _check(observer, interval), live=True)
     service.start("observer", _keep_looking(observer, interval))
     if mode is not Mode.OBSERVE:
@@ -126,7 +143,14 @@ async def run_agent(
     await service.stopped()
 
 
-def _tell_of_kubelet(kubelet: Kubelet | None) -> None:
+def _tell_of_kubelet() -> None:
+    try:
+        kubelet = find_kubelet()
+    except (
+        PermanentError
+    ) as fault:  # a newer kubelet may have fields that we do not know; its groups are its own anyway
+        log.warning("cannot read how the kubelet is configured", reason=fault.message)
+        return
     if kubelet is None:
         log.info("no kubelet on this machine")
         return
@@ -139,7 +163,7 @@ def _tell_of_kubelet(kubelet: Kubelet | None) -> None:
         memory_manager=policies.memory,
         topology_manager=policies.topology.policy,
         topology_scope=policies.topology.scope,
-        cgroup_driver=kubelet.cgroup_driver,
+        cgroup_driver=kubelet.configuration.cgroup_driver,
     )
     if kubelet.cpu_state and kubelet.cpu_state != policies.cpu:
         log.warning("the kubelet's CPU state is of another policy", state=kubelet.cpu_state, policy=policies.cpu)
@@ -149,7 +173,7 @@ async def _keep_looking(observer: Observer, interval: int) -> None:
     firing: set[tuple[str, str]] = set()
     while True:
         await observer.clock.sleep_until(Instant(observer.clock.now() + interval))
-        seen = observer.look(thorough=False)
+        seen = await asyncio.to_thread(observer.look, thorough=False)
         now = {(each.path, name) for each in seen for name, state in each.active().items() if state is State.FIRING}
         for path, name in sorted(now - firing):
             log.warning("alert", alert=name, group=path)
@@ -180,20 +204,25 @@ class Adviser:
 
     async def advise(self) -> None:
         """One round."""
-        watched = self._observer.watched
-        self._told = {path: cause for path, cause in self._told.items() if path in watched}
-        rates = {path: each.history.rates("10s").throttle_rate for path, each in watched.items()}
+        rates = await asyncio.to_thread(self._rates)
+        self._told = {path: cause for path, cause in self._told.items() if path in rates}
         throttled = [path for path, rate in rates.items() if rate > self._observer.thresholds.throttled]
         if not throttled:
             return
         path = min(throttled, key=lambda each: (each in self._told, -rates[each]))
         try:
             group = self._observer.tree.group(path)
-            found = explain(await watch_closely(group, self._observer.clock, _CLOSE_LOOK, proc=self._observer.proc))
-        except (GroupGoneError, UnsupportedError):
-            return
+            evidence = await watch_closely(group, self._observer.clock, _CLOSE_LOOK, proc=self._observer.proc)
+        except UNREADABLE:
+            return  # it ended meanwhile
+        found = explain(evidence)
         if self._told.get(path) != found.cause:
             self._told[path] = found.cause
             best = found.remedies[0] if found.remedies else None
             would = {} if best is None else {"would_set": msgspec.structs.asdict(best.bandwidth), "why": best.why}
             log.info("throttled", group=path, cause=str(found.cause), summary=found.summary, **would)
+
+    def _rates(self) -> dict[str, float]:
+        with self._observer.looking:
+            watched = self._observer.watched.items()
+            return {path: each.history.rates("10s").throttle_rate for path, each in watched}

@@ -10,7 +10,8 @@ from pathlib import Path
 from bayplan.node.cgroup.port import Pressure
 from bayplan.node.throttling.run_queue import waited_ns
 
-_GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)
+_GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError, PermissionError)
+"""Ended, or hidden from us: /proc may be mounted so (hidepid)."""
 _LONGEST = 4096
 
 
@@ -46,14 +47,20 @@ class Proc:
 
     def idle_us(self) -> int:
         """CPU time that all CPUs of the machine had nothing to do, since it started; idle and waiting for disks."""
+        return self.cpu_us()[0]
+
+    def cpu_us(self) -> tuple[int, int]:
+        """CPU time of all CPUs of the machine since it started: idle, and altogether, with what a hypervisor took."""
         fields = _read(f"{self._base}/stat").split("\n", 1)[0].split()
-        return (int(fields[4]) + int(fields[5])) * 1_000_000 // os.sysconf("SC_CLK_TCK")
+        ticks = [int(each) for each in fields[1:9]]  # what follows, guests, is part of the first two
+        tick = 1_000_000 // os.sysconf("SC_CLK_TCK")
+        return (ticks[3] + ticks[4]) * tick, sum(ticks) * tick
 
     def pressure(self) -> Pressure | None:
         """CPU pressure of the whole machine; None where the kernel has no PSI."""
         try:
             text = _read(f"{self._base}/pressure/cpu")
-        except (FileNotFoundError, OSError):  # EOPNOTSUPP: built in and switched off
+        except OSError:  # EOPNOTSUPP: built in and switched off
             return None
         lines = {line.split()[0]: dict(part.split("=") for part in line.split()[1:]) for line in text.splitlines()}
         some, full = lines["some"], lines.get("full", {})

@@ -10,7 +10,12 @@ from bayplan.cli.invocation import Invocation, output_option
 
 if TYPE_CHECKING:
     from bayplan.agent.bursting import Bursting
+    from bayplan.agent.process import Enforcer
+    from bayplan.agent.process import Mode as AgentMode
+    from bayplan.agent.reserving import Reserving
     from bayplan.node.cgroup.port import Tree
+    from bayplan.node.cgroup.reservations import Reservations
+    from bayplan.node.cgroup.trees import FileTree
     from bayplan.service.lifecycle import Service
 
 _MODES = ("observe", "advise", "enforce")
@@ -44,43 +49,89 @@ def _take_listen(ctx: click.Context, _: click.Parameter, value: str | None) -> N
     help="Where /metrics, /livez and /readyz are; short for health.bind and health.port.",
 )
 @click.option("--beside-kubelet", is_flag=True, help="With enforce: also write what the kubelet and the runtime own.")
+@click.argument("reservations", nargs=-1, type=click.UNPROCESSED, metavar="[-- KUBELET-FLAGS]")
 @click.pass_obj
-def run(invocation: Invocation, mode: str, cgroup_root: str, root: str, beside_kubelet: bool) -> int:
+def run(
+    invocation: Invocation,
+    mode: str,
+    cgroup_root: str,
+    root: str,
+    beside_kubelet: bool,
+    reservations: tuple[str, ...],
+) -> int:
     """Watch the groups of this machine until stopped.
 
     \b
     observe   reads only: metrics and alerts at http://127.0.0.1:8081/metrics
     advise    also logs why a group is throttled, and what it would do about it
     enforce   also lets throttled groups burst; all of it is undone when the agent stops
+
+    Reservations to keep are written as the kubelet's own flags, after two dashes:
+
+    \b
+    bayplan agent run --mode enforce --beside-kubelet -- \\
+        --system-reserved=cpu=1,memory=2Gi --system-reserved-cgroup=/system.slice \\
+        --enforce-node-allocatable=pods,system-reserved
     """
-    from bayplan.agent.process import Mode, run_agent, undo_leftovers
+    from bayplan.agent.process import Mode, journal_folder, run_agent, undo_leftovers
+    from bayplan.agent.rights import check_rights
     from bayplan.node.cgroup.detect import find_tree
     from bayplan.service.lifecycle import run as run_service
-    from bayplan.service.state import state_folder
 
     chosen = Mode(mode)
     if beside_kubelet and chosen is not Mode.ENFORCE:
         raise click.UsageError("--beside-kubelet is about writing: expected --mode enforce")
-    tree = find_tree(cgroup_root)
+    tree, wanted = find_tree(cgroup_root), _wanted(reservations)
+    if chosen is Mode.ENFORCE:
+        check_rights(cgroup_root)
     settings = invocation.settings().settings
 
     async def main(service: Service) -> None:
-        undo_leftovers(tree, state_folder())
-        bursting = _bursting(service, tree, cgroup_root, root, beside_kubelet)
-        await run_agent(service, tree, chosen, root=root, enforcers=[bursting])
+        undo_leftovers(tree, journal_folder())
+        enforcers: list[Enforcer] = [_bursting(service, tree, cgroup_root, root, chosen, beside_kubelet)]
+        if wanted is not None:
+            enforcers.append(_reserving(tree, wanted, beside_kubelet))
+        await run_agent(service, tree, chosen, root=root, enforcers=enforcers)
 
     return run_service("agent", settings, main)
 
 
-def _bursting(service: Service, tree: Tree, cgroup_root: str, root: str, beside_kubelet: bool) -> Bursting:
-    """The part that lets throttled groups burst; what it does, or would do, is logged."""
+def _wanted(flags: tuple[str, ...]) -> Reservations | None:
+    """The reservations that the kubelet's flags ask for. Raises NodeConfigurationError, ReservationError."""
+    if not flags:
+        return None
+    from bayplan.agent.reserving import reservations_of
+    from bayplan.node.configuration import read_configuration
+    from bayplan.node.discovery.machine import discover
+
+    return reservations_of(read_configuration(None, flags), discover())
+
+
+def _reserving(tree: FileTree, wanted: Reservations, beside_kubelet: bool) -> Reserving:
+    from bayplan.agent.process import journal_folder
+    from bayplan.agent.reserving import Kept, Reserving
+    from bayplan.service.logging import get_logger
+
+    log = get_logger("bayplan.agent.reserving")
+
+    def tell(kept: Kept) -> None:
+        log.info("reserves" if kept.written else "would reserve", write=str(kept.write))
+
+    return Reserving(tree, wanted, journal_folder() / "reservations.journal", tell, beside_kubelet=beside_kubelet)
+
+
+def _bursting(
+    service: Service, tree: Tree, cgroup_root: str, root: str, mode: AgentMode, beside_kubelet: bool
+) -> Bursting:
+    """The part that lets throttled groups burst; what it does, or would do, is logged, and what it does is counted."""
     from bayplan.agent.burst import BurstAgent, Happening
+    from bayplan.agent.burst_metrics import BurstCollector
     from bayplan.agent.burst_modes import ShortMode
     from bayplan.agent.bursting import Bursting
     from bayplan.agent.kubelet import owned_by_kubelet
+    from bayplan.agent.process import Mode, journal_folder
     from bayplan.node.burst.short import ShortBurst
     from bayplan.service.logging import get_logger
-    from bayplan.service.state import state_folder
 
     log = get_logger("bayplan.agent.burst")
 
@@ -88,10 +139,10 @@ def _bursting(service: Service, tree: Tree, cgroup_root: str, root: str, beside_
         log.info(happening.what, group=happening.path, limit_cpus=happening.limit_cpus, why=happening.why)
 
     may_touch = None if beside_kubelet else lambda path: not owned_by_kubelet(path)
-    folder = state_folder()
-    folder.mkdir(parents=True, exist_ok=True)
     watching = BurstAgent(tree, ShortMode(ShortBurst()), service.clock, tell, below=(root,), may_touch=may_touch)
-    return Bursting(watching, service.clock, folder / "burst.journal", cgroup_root=cgroup_root)
+    if mode is Mode.ENFORCE:
+        service.health.registry.register(BurstCollector(watching))
+    return Bursting(watching, service.clock, journal_folder() / "burst.journal", cgroup_root=cgroup_root)
 
 
 @agent.command("rules")
@@ -125,7 +176,7 @@ def kubelet(output: str | None) -> None:
     rows: list[tuple[str, Any]] = [
         ("process", found.process or "<none>"),
         ("config", found.config or "<none>"),
-        ("cgroup driver", found.cgroup_driver),
+        ("cgroup driver", found.configuration.cgroup_driver),
         ("cpu manager", policies.cpu),
         ("memory manager", policies.memory),
         ("topology manager", f"{policies.topology.policy}, scope {policies.topology.scope}"),

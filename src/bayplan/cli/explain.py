@@ -116,7 +116,8 @@ async def _explain(session: Session, target: Target, wish: Wish) -> None:
     queue = Waiting() if wish.source or found.on else waiting(wanted, await _events(session, wanted))
     width = get_terminal_size().columns if sys.stdout.isatty() else 0
     shown = Shown(wish.top, wish.nodes, wish.node, width)
-    holds = possession(wanted, seen.state.node(found.on), seen.pods.values()) if found.on else None
+    host = seen.state.node(found.on)
+    holds = possession(wanted, host.node if host else None, seen.pods.values()) if found.on else None
     if wish.output:
         whole = explanation_document(found, queue, shown)
         whole |= {"holdings": possession_document(holds)} if holds else {}

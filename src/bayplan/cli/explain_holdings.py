@@ -1,6 +1,6 @@
 """Which CPUs, NUMA nodes, memory and devices a pod holds on its node, and why; or why its node would not take it.
 
-Virtual kubelets write what they give a pod on the pod itself. A real kubelet keeps that to itself; then so much is said.
+Virtual kubelets write what they give a pod on the pod itself. Real ones keep that to themselves; then so much is said.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bayplan.cli.cpu.machine_words import amount
 from bayplan.cli.describe.page import NONE
 from bayplan.cluster.embedded.kubelet.equipment import Equipment, equipment_of
-from bayplan.cluster.embedded.kubelet.holdings import Held, Hinted, HoldingsError, Refused, holdings_of
+from bayplan.cluster.embedded.kubelet.holdings import Held, HoldingsError, Refused, holdings_of
 from bayplan.cluster.embedded.kubelet.managers import rebuilt
 from bayplan.model.errors import PermanentError
-from bayplan.model.qos import QosClass
-from bayplan.model.quantity import Format, Quantity
+from bayplan.model.quantity import parse
 from bayplan.model.resources import CPU
-from bayplan.node.cpu.manager import STATIC
 from bayplan.node.needs import needs_of
+from bayplan.node.reasons import policies_words, why_own_or_shared
 from bayplan.node.sets import CpuSet, format_list, parse_list
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from bayplan.model.nodes import Node
     from bayplan.model.pods import Container, Pod
     from bayplan.node.needs import PodNeed
-    from bayplan.node.policies import NodePolicies
 
 Doc = dict[str, Any]
 
@@ -77,11 +76,11 @@ def possession(pod: Pod, node: Node | None, pods: Iterable[Pod]) -> Possession |
         return Possession(broken.message)
     records = found.containers if found is not None else {}
     specs = (*pod.spec.init_containers, *pod.spec.containers)
-    shares = (_share(each, need, equipment, records.get(each.name, Held()), shared) for each in specs)
-    return Possession("", _machine(equipment), _policies(equipment.policies), tuple(shares))
+    shares = (_share(each, pod, need, equipment, records.get(each.name, Held()), shared) for each in specs)
+    return Possession("", _machine(equipment), policies_words(equipment.policies), tuple(shares))
 
 
-def _share(spec: Container, need: PodNeed, equipment: Equipment, held: Held, shared: CpuSet) -> Share:
+def _share(spec: Container, pod: Pod, need: PodNeed, equipment: Equipment, held: Held, shared: CpuSet) -> Share:
     topology = equipment.machine.topology
     cpus = parse_list(held.cpus) if held.cpus else shared
     near = {(each.resource, each.id): each.nodes for each in equipment.machine.devices}
@@ -94,7 +93,7 @@ def _share(spec: Container, need: PodNeed, equipment: Equipment, held: Held, sha
         exclusive=bool(held.cpus),
         cores=sum(1 for members in topology.cores.values() if members & cpus),
         nodes=format_list(topology.nodes_of(cpus)),
-        why=_why(spec, need, equipment.policies),
+        why=why_own_or_shared(spec, pod, need, equipment.policies),
         held=held,
         devices=places,
     )
@@ -107,35 +106,10 @@ def _union(sets: Iterable[int]) -> int:
     return found
 
 
-def _why(spec: Container, need: PodNeed, policies: NodePolicies) -> str:
-    """Why a container has CPUs of its own, or has not."""
-    asked = spec.resources.requests.get(CPU) or spec.resources.limits.get(CPU)
-    if policies.cpu != STATIC:
-        return f"the node's CPU manager has the policy {policies.cpu}"
-    if need.pod_level:
-        return "the pod has resources as a whole, which the CPU manager leaves alone"
-    if need.qos is not QosClass.GUARANTEED:
-        return f"the pod is {need.qos.value}; CPUs of one's own are for Guaranteed pods"
-    if not need.container(spec.name).cpus:
-        return f"{asked} is not a whole number of CPUs"
-    return f"the pod is Guaranteed, and {asked} is a whole number of CPUs"
-
-
 def _machine(equipment: Equipment) -> str:
     topology = equipment.machine.topology
     counts = ((len(topology.cpus), "CPU"), (len(topology.cores), "core"), (len(topology.nodes), "NUMA node"))
     return f"{equipment.machine.name}: " + ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in counts)
-
-
-def _policies(policies: NodePolicies) -> str:
-    topology = policies.topology
-    options = [name if value == "true" else f"{name}={value}" for name, value in policies.cpu_options.items()]
-    parts = [
-        f"CPU manager {policies.cpu}{f' ({', '.join(options)})' if options else ''}",
-        f"memory manager {policies.memory}",
-        f"topology manager {topology.policy}{f' by {topology.scope}' if topology.policy != 'none' else ''}",
-    ]
-    return ", ".join(parts)
 
 
 # --- as people read it
@@ -185,24 +159,14 @@ def _nodes(held: Held | Refused) -> str:
 
 def _extras(share: Share) -> Iterator[list[str]]:
     for block in share.held.memory:
-        size = str(Quantity.whole(block.size, Format.BINARY_SI))
-        yield [share.container, block.resource, size, block.nodes]
+        yield [share.container, block.resource, amount(block.size), block.nodes]
     for resource, ids in share.held.devices.items():
         yield [share.container, resource, ", ".join(ids), share.devices.get(resource) or "unknown"]
 
 
-def _hints(hints: Mapping[str, Hinted]) -> str:
+def _hints(hints: Mapping[str, str]) -> str:
     """Who hinted what: `cpu 0 or 1; memory anywhere; nvidia.com/gpu 0-1 at best`."""
-    return "; ".join(f"{resource} {_hint(each)}" for resource, each in hints.items()) or NONE
-
-
-def _hint(hinted: Hinted) -> str:
-    if hinted.anywhere:
-        return "anywhere"
-    if not hinted.nodes:
-        return "nowhere"
-    words = " or ".join([*hinted.nodes, *([f"{hinted.more} more"] if hinted.more else [])])
-    return words if hinted.preferred else f"{words} at best"
+    return "; ".join(f"{resource} {each}" for resource, each in hints.items()) or NONE
 
 
 # --- a pod that was refused
@@ -220,8 +184,8 @@ def refusal_page(pod: Pod, page: Page) -> None:
             ("Message", pod.status.message),
             ("Asked", _asked(pod)),
             ("Stopped At", f"container {refused.container}" if refused and refused.container else None),
-            ("Hints", [f"{name} {_hint(each)}" for name, each in refused.hints.items()] if refused else None),
-            ("Together", f"NUMA nodes {_nodes(refused)}: {refused.why}" if refused and refused.why else None),
+            ("Hints", [f"{name} {each}" for name, each in refused.hints.items()] or None if refused else None),
+            ("Together", _together(refused, pod.status.reason) if refused and refused.why else None),
             ("Free Then", None if refused else "not known: no virtual kubelet wrote it down"),
         ]
     )
@@ -235,15 +199,24 @@ def refusal_page(pod: Pod, page: Page) -> None:
         )
 
 
+def _together(refused: Refused, reason: str) -> str:
+    """What the hints came to; that alone was not in the way where an allocation failed."""
+    nodes = f"NUMA nodes {refused.affinity}" if refused.affinity is not None else "nowhere"
+    verdict = f", which {refused.policy} does not admit" if reason == REFUSALS[0] else ""
+    return f"{nodes}{verdict}: {refused.why}"
+
+
 def _amount(resource: str, text: str) -> str:
-    return f"{parse_list(text).bit_count()} ({text})" if resource == CPU and text else text or "0"
+    if resource == CPU:
+        return f"{parse_list(text).bit_count()} ({text})" if text else "0"
+    return text if "/" in resource else amount(parse(text or "0").value())
 
 
 def _asked(pod: Pod) -> list[str]:
     found = []
     for each in (*pod.spec.init_containers, *pod.spec.containers):
         asked = {**each.resources.limits, **each.resources.requests}
-        found.append(f"{each.name}: " + (", ".join(f"{amount} {name}" for name, amount in asked.items()) or NONE))
+        found.append(f"{each.name}: " + (", ".join(f"{much} {name}" for name, much in asked.items()) or NONE))
     return found
 
 

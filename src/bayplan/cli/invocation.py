@@ -13,6 +13,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from bayplan.service.settings import Settings
     from bayplan.service.sources import Resolved
 
 
@@ -33,6 +34,19 @@ class Invocation:
         from bayplan.service.sources import Given, load
 
         return load(flags=[Given(*given) for given in self._given], file=self.config)
+
+    def quiet_settings(self) -> Settings:
+        """For verbs that talk to a person: starting and stopping is no news; whoever asks for levels gets them."""
+        import msgspec
+
+        from bayplan.service.levels import WARNING, Levels
+
+        resolved = self.settings()
+        settings = resolved.settings
+        if resolved.origins["log.levels"] == "default":
+            log = msgspec.structs.replace(settings.log, levels=Levels(WARNING))
+            settings = msgspec.structs.replace(settings, log=log)
+        return settings
 
 
 def _remember_config(ctx: click.Context, _: click.Parameter, value: str | None) -> None:

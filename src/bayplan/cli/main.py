@@ -26,7 +26,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "config": ("bayplan.cli.config", "config", "Show the settings, their origins and their schema."),
     "conformance": ("bayplan.cli.conformance", "conformance", "Run recorded answers of upstream against our cores."),
     "cordon": ("bayplan.cli.cordon", "cordon", "Keep new pods off a node."),
-    "cpu": ("bayplan.cli.cpu.verb", "cpu", "Draw, plan and explain the CPUs of a node; measure throttling; burst."),
+    "cpu": ("bayplan.cli.cpu.verb", "cpu", "Draw, plan and explain CPUs; find throttling; burst."),
     "delete": ("bayplan.cli.delete", "delete", "Delete objects by name, label or file."),
     "describe": ("bayplan.cli.describe.verb", "describe", "Tell all about objects, with their events."),
     "drain": ("bayplan.cli.drain", "drain", "Empty a node, honouring disruption budgets."),

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from bayplan.scheduling.configuration import SchedulerConfiguration
     from bayplan.service.durations import Duration
     from bayplan.service.lifecycle import Service
-    from bayplan.service.settings import Settings
     from bayplan.simulate.scenario import Scenario
     from bayplan.simulate.stage import Stage
 
@@ -55,6 +54,13 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--node-shape", "shape", type=click.Path(path_type=Path), metavar="FILE", help="With --empty: a Node manifest."
 )
+@click.option("--machine", metavar="NAME|FILE", help="With --empty: the machine that every node is; docs/up.md.")
+@click.option(
+    "--kubelet-config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --machine: a KubeletConfiguration, with the policies of the CPU, memory and topology managers.",
+)
 @click.option("--startup-delay", callback=span, metavar="SPAN", help="How long a pod takes to run once it is placed.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where the API listens; 0 takes a free port.")
 @click.option(
@@ -75,6 +81,8 @@ def up(
     nodes: int | None,
     empty: bool,
     shape: Path | None,
+    machine: str | None,
+    kubelet_config: Path | None,
     startup_delay: Duration | None,
     port: int,
     kubeconfig_out: Path | None,
@@ -96,20 +104,21 @@ def up(
     bayplan up --for 30s                         half a minute of it, then the summary
     bayplan up --virtual 24h --seed 7 -o json    a whole day at once; then everything in the cluster
     bayplan up --empty --nodes 5                 a bare cluster to try things on
+    bayplan up --empty --machine dgx-h100 --kubelet-config kubelet.yaml      nodes that hand out CPUs one by one
     """
     if empty and (file is not None or virtual is not None):
         raise click.UsageError("--empty is without load: expected no --scenario and no --virtual")
-    if not empty and (shape is not None or nodes == 0):
-        raise click.UsageError("--node-shape and --nodes 0 are for a bare cluster: add --empty")
+    if not empty and (any((shape, machine, kubelet_config)) or nodes == 0):
+        raise click.UsageError("--node-shape, --machine and --nodes 0 are for a bare cluster: add --empty")
     if lasts is not None and virtual is not None:
         raise click.UsageError("--for is about your time and --virtual about the cluster's: expected one of them")
     from bayplan.cluster.embedded.scheduler_file import load_configuration
     from bayplan.service.lifecycle import run
-    from bayplan.simulate.bare import NOBODY, nodes_of, read_shape
+    from bayplan.simulate.bare import NOBODY, nodes_of
     from bayplan.simulate.scenario import scaled
     from bayplan.simulate.scenario_file import read_scenario, shipped
 
-    settings = _quiet(invocation)
+    settings = invocation.quiet_settings()
     scenario = NOBODY if empty else shipped() if file is None else read_scenario(file)
     if nodes is not None and not empty:
         scenario = scaled(scenario, nodes)
@@ -123,7 +132,7 @@ def up(
         kubeconfig_out=kubeconfig_out,
         startup_delay=startup_delay,
         scheduler=None if scheduler_config is None else load_configuration(scheduler_config),
-        nodes=nodes_of(3 if nodes is None else nodes, None if shape is None else read_shape(shape)) if empty else [],
+        nodes=nodes_of(3 if nodes is None else nodes, _shape(shape, machine, kubelet_config)) if empty else [],
     )
 
     async def main(service: Service) -> None:
@@ -135,16 +144,19 @@ def up(
     return run("up", settings, main, endpoint=False)
 
 
-def _quiet(invocation: Invocation) -> Settings:
-    """Starting and stopping is no news here; whoever asks for levels gets them."""
-    from bayplan.service.levels import WARNING, Levels
+def _shape(shape: Path | None, machine: str | None, kubelet_config: Path | None) -> dict[str, Any] | None:
+    """What the nodes of a bare cluster look like; None for the usual."""
+    if shape is not None and machine is not None:
+        raise click.UsageError("--node-shape and --machine both say what a node has: expected one of them")
+    if kubelet_config is not None and machine is None:
+        raise click.UsageError("--kubelet-config is for nodes that have a machine: add --machine")
+    if machine is not None:
+        from bayplan.cli.machine_nodes import machine_shape
 
-    resolved = invocation.settings()
-    settings = resolved.settings
-    if resolved.origins["log.levels"] == "default":
-        log = msgspec.structs.replace(settings.log, levels=Levels(WARNING))
-        settings = msgspec.structs.replace(settings, log=log)
-    return settings
+        return machine_shape(machine, kubelet_config)
+    from bayplan.simulate.bare import read_shape
+
+    return None if shape is None else read_shape(shape)
 
 
 async def _virtually(service: Service, scenario: Scenario, wish: _Wish, lasts: Duration) -> None:

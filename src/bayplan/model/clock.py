@@ -136,5 +136,8 @@ class VirtualClock:
 
 
 def monotonic() -> float:
-    """Seconds on the machine's monotonic clock: for measuring spans, never for deciding."""
+    """Seconds on the machine's monotonic clock, which all of its processes share.
+
+    For measuring spans, and for deadlines that two processes agree on; whatever else decides by time takes a Clock.
+    """
     return time.perf_counter()

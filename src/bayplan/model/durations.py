@@ -89,4 +89,4 @@ def _quoted(text: str) -> str:
 def _escaped(char: str) -> str:
     if char in '"\\':
         return f"\\{char}"
-    return char if " " <= char < "\x7f" else "".join(f"\\x{byte:02x}" for byte in char.encode())
+    return char if " " <= char < "\x7f" else "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogatepass"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.model.faults import shown
 from bayplan.node.errors import PolicyError
 
 BOOLEANS = {
@@ -14,7 +15,7 @@ def boolean(name: str, value: str) -> bool:
     """Whether the option is on. Raises PolicyError in the kubelet's words."""
     if value not in BOOLEANS:
         raise PolicyError(
-            f'bad value for option "{name}": strconv.ParseBool: parsing "{value}": invalid syntax',
+            f"bad value for option {shown(name)}: strconv.ParseBool: parsing {shown(value)}: invalid syntax",
             hint="write true or false",
         )
     return BOOLEANS[value]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bayplan.model.qos import QosClass, qos_class
-from bayplan.model.quantity import NANOS, parse
+from bayplan.model.quantity import parse
 from bayplan.model.resources import CPU, HUGEPAGES_PREFIX, MEMORY
 
 if TYPE_CHECKING:
@@ -82,16 +82,15 @@ def needs_of(pod: Pod) -> PodNeed:
 
 
 def _need(container: Container, role: Role, guaranteed: bool) -> ContainerNeed:
-    asked = {name: parse(text).nanos for name, text in container.resources.requests.items()}
-    for name, text in container.resources.limits.items():
-        asked.setdefault(name, parse(text).nanos)
-    cpu = asked.get(CPU, 0)
+    asked = {**container.resources.limits, **container.resources.requests}
+    amounts = {name: parse(text) for name, text in asked.items()}
+    milli = amounts[CPU].milli() if CPU in amounts else 0  # CPUs are counted no finer, and rounded up
     return ContainerNeed(
         name=container.name,
         role=role,
-        cpus=cpu // NANOS if guaranteed and cpu % NANOS == 0 else 0,
-        memory={name: -(-nanos // NANOS) for name, nanos in asked.items() if guaranteed and _is_memory(name)},
-        devices={name: nanos // NANOS for name, nanos in asked.items() if "/" in name and nanos},
+        cpus=milli // 1000 if guaranteed and milli % 1000 == 0 else 0,
+        memory={name: amount.value() for name, amount in amounts.items() if guaranteed and _is_memory(name)},
+        devices={name: amount.value() for name, amount in amounts.items() if "/" in name and amount},
     )
 
 

@@ -15,6 +15,8 @@ NodeSet = int
 HIGHEST_ID = 8191
 """The largest CPU id that Linux can be built for; a list that names more is a mistake, not a machine."""
 
+_MOST_DIGITS = 20
+
 
 class BadListError(PermanentError):
     """A list of CPUs or NUMA nodes that cannot be read."""
@@ -56,7 +58,7 @@ def parse_list(text: str) -> int:
         first, dash, last = part.strip().partition("-")
         if not _is_number(first) or (dash and not _is_number(last)):
             raise _bad(text, f'"{part.strip()}" is neither a number nor a range')
-        low, high = int(first), int(last) if dash else int(first)
+        low, high = _number(first), _number(last or first)
         if high < low or high > HIGHEST_ID:
             raise _bad(text, f"{low}-{high} runs backwards" if high < low else f"{high} is above {HIGHEST_ID}")
         mask |= ((1 << (high - low + 1)) - 1) << low
@@ -65,6 +67,11 @@ def parse_list(text: str) -> int:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
+
+
+def _number(digits: str) -> int:
+    """The number, be the text as long as it may; one that has more digits than any id is too large all the same."""
+    return int(digits.lstrip("0")[:_MOST_DIGITS] or "0")
 
 
 def _bad(text: str, why: str) -> BadListError:

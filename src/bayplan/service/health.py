@@ -134,11 +134,14 @@ class Health:
         return answer
 
     async def _metrics(self, request: Request) -> Response:
+        import asyncio
+
         from prometheus_client.exposition import choose_encoder
         from starlette.responses import Response
 
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(self.registry), headers={"content-type": content_type})
+        text = await asyncio.to_thread(encode, self.registry)  # a collector may read hundreds of files
+        return Response(text, headers={"content-type": content_type})
 
     async def serve(self, bind: str, port: int) -> str:
         """Start the endpoint and return its URL. Raises AddressUnavailable."""

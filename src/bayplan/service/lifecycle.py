@@ -8,11 +8,11 @@
 
     sys.exit(run("ledger", settings, main))
 
-What happens on SIGTERM or Ctrl-C: `stopping` is true at once and /readyz answers no; `stopped()` returns, so the body
-can end; then the parts are closed, the youngest first (a task is cancelled and awaited, a closer is called), all
-within `shutdown.grace`, of which the body may use half. A second Ctrl-C ends the process at once. A task that fails
-stops the service, and its error is raised. Exit code: 0, after Ctrl-C 130,
-and 1 when the grace is over and something still holds on.
+On SIGTERM, on Ctrl-C or when the terminal goes (SIGHUP): `stopping` is true at once and /readyz answers no; `stopped()`
+returns, so the body can end; then the parts are closed, the youngest first (a task is cancelled and awaited, a closer
+is called), all within `shutdown.grace`, of which the body may use half. A second Ctrl-C ends the process at once. A
+task that fails stops the service, and its error is raised. Exit code: 0, after Ctrl-C 130, and 1 when the grace is over
+and something still holds on.
 """
 
 from __future__ import annotations
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 INTERRUPTED = 130  # what a shell reports of a process that Ctrl-C ended
+
+
+def _asked_to_stop() -> list[signal.Signals]:
+    """The signals that mean: end well. A hangup that was to be ignored (nohup) still is."""
+    hangup = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGTERM, signal.SIGINT, *hangup]
 
 
 class StopTimedOut(PermanentError):
@@ -80,7 +86,7 @@ class Service:
             self.on_close("health endpoint", self.health.close)
         if threading.current_thread() is threading.main_thread():
             # signal.signal, not the loop's own: it is heard even while the loop is held up by a long computation.
-            self._previous = {s: signal.signal(s, self._on_signal) for s in (signal.SIGTERM, signal.SIGINT)}
+            self._previous = {each: signal.signal(each, self._on_signal) for each in _asked_to_stop()}
         self.health.set_ready()
         log.info("started", service=self.name)
         return self

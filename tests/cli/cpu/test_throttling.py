@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -11,12 +18,13 @@ from benchmarks.throttling import WORKLOADS
 from syrupy.assertion import SnapshotAssertion
 
 from bayplan.agent.observe import Observer
+from bayplan.agent.probe import try_remedy
 from bayplan.cli.cpu.explain_throttling import explained, proof, throttling
 from bayplan.cli.cpu.throttling import chosen, rendered
 from bayplan.cli.main import main
-from bayplan.model.clock import SECOND, Instant, VirtualClock
+from bayplan.model.clock import SECOND, Instant, SystemClock, VirtualClock
 from bayplan.model.errors import BayplanError
-from bayplan.node.cgroup.detect import survey
+from bayplan.node.cgroup.detect import find_tree, survey
 from bayplan.node.cgroup.fake import FakeTree
 from bayplan.node.cgroup.port import Bandwidth, Counters, Group, Pressure
 from bayplan.node.throttling.causes import explain
@@ -124,6 +132,10 @@ def test_beside_the_kubelet_needs_a_try() -> None:
         _explain("--group", "/a", "--beside-kubelet")
 
 
+def _hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored
+
+
 def _writable() -> bool:
     try:
         return survey().writable
@@ -164,3 +176,64 @@ def test_the_proof_has_both_rates() -> None:
     after = explain(watched(before.remedies[0].bandwidth, every(500 * MS, 90 * MS, 4)))
     lines = list(proof(Tried(before, before.remedies[0], after)))
     assert lines[2:] == ["  throttled before  50.0%", "  throttled after   0.0%"]
+
+
+@pytest.mark.slow
+@on_this_machine
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        pytest.param(signal.SIGTERM, 143, id="asked to end"),
+        pytest.param(signal.SIGHUP, 129, id="its terminal is closed"),
+        pytest.param(signal.SIGINT, 130, id="Ctrl-C"),
+    ],
+)
+def test_a_signal_during_a_try_undoes_it(throttled: Group, tmp_path: Path, number: signal.Signals, code: int) -> None:
+    own = throttled.bandwidth()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bayplan", *"cpu explain throttling --try --for 2s --group".split(), throttled.path],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_hear_interrupts,
+    )
+    while throttled.bandwidth() == own and process.poll() is None:
+        time.sleep(0.01)
+    assert throttled.bandwidth() != own
+    process.send_signal(number)
+    out, err = process.communicate()
+    assert (process.returncode, out, err.strip()) == (code, "", "")
+    assert throttled.bandwidth() == own
+
+
+@pytest.mark.slow
+@on_this_machine
+def test_a_try_raises_what_is_above_it_and_lowers_it_again() -> None:
+    """A pod limited as its container is: on version 1 the kernel refuses, on 2 it would show nothing."""
+    tree, own = find_tree(), Bandwidth(30_000)
+    pod = tree.create(f"/bayplan-test-try-{os.getpid()}")
+    pod.set_bandwidth(own)
+    web = tree.create(f"{pod.path}/web")
+    web.set_bandwidth(own)
+    load = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+    try:
+        web.add(load.pid)
+        tried = asyncio.run(try_remedy(tree, web.path, SystemClock(), SECOND))
+        assert tried.after.throttle_rate < tried.before.throttle_rate / 2
+        assert (pod.bandwidth(), web.bandwidth()) == (own, own)
+    finally:
+        load.kill()
+        load.wait()
+        time.sleep(0.05)
+        tree.remove(web.path)
+        tree.remove(pod.path)
+
+
+def test_a_name_cannot_move_the_cursor() -> None:
+    tree, clock = FakeTree(2), VirtualClock()
+    tree.create("/evil\x1b[2J\t").set_bandwidth(Bandwidth(50_000))
+    observer = Observer(tree, clock)
+    observer.look()
+    rows = chosen(observer, "10s", everything=False, sort_by="rate")
+    assert rendered(rows, "wide", headers=False, alarm=_never).startswith("/evil\\x1b[2J\\t ")

@@ -76,12 +76,16 @@ def test_every_cpu_is_drawn_once_and_no_row_is_too_wide(machine: Machine, width:
 def test_devices_that_do_not_fit_go_on_in_the_next_line() -> None:
     gpus = tuple(Device("nvidia.com/gpu", f"0000:{bus:02x}:00.0", 1) for bus in range(8))
     machine = Machine(
-        "m", named("vm-2").topology, named("vm-2").nodes, (*gpus, Device("amd.com/gpu", "lost")), offline=4
+        "m",
+        named("vm-2").topology,
+        named("vm-2").nodes,
+        (*gpus, Device("amd.com/gpu", "lost", healthy=False)),
+        offline=4,
     )
     drawn = plain(draw(machine, width=60))
     assert all(len(line) <= 60 for line in drawn.splitlines())
     assert all(gpu.id in drawn for gpu in gpus)
-    assert "on no known NUMA node  amd.com/gpu lost\n" in drawn
+    assert "on no known NUMA node  amd.com/gpu lost (unhealthy)\n" in drawn
     assert drawn.endswith("\noffline  2\n")
 
 

@@ -201,10 +201,7 @@ def test_the_record_says_how_it_was_chosen() -> None:
                 "affinity": "0",
                 "preferred": True,
                 "why": "the narrowest NUMA nodes that every provider prefers",
-                "hints": {
-                    "nvidia.com/gpu": {"nodes": ["0", "1"], "preferred": True},
-                    "cpu": {"nodes": ["0", "1"], "preferred": True},
-                },
+                "hints": {"nvidia.com/gpu": "0 or 1", "cpu": "0 or 1"},
             }
         },
     }
@@ -225,9 +222,10 @@ def test_a_refused_pod_says_what_was_free_then() -> None:
     assert record(stage, "third")["refused"] == {
         "container": "app",
         "free": {"cpu": {"0": "11", "1": "7,14-15"}},
+        "policy": "restricted by container",
         "affinity": "0-1",
         "why": "no NUMA nodes are preferred by every provider; these come nearest",
-        "hints": {"cpu": {"nodes": ["0-1"]}},
+        "hints": {"cpu": "0-1 at best"},
     }
     told = [(reason, text) for _, reason, text in stage.events if reason == "TopologyAffinityError"]
     assert told == [("TopologyAffinityError", "Resources cannot be allocated with Topology locality")]
@@ -304,6 +302,7 @@ def test_the_next_pod_of_a_replica_set_gets_what_the_refused_one_did_not() -> No
 def restarted(stage: Stage) -> Stage:
     """Another engine with the same objects: all that a restart leaves."""
     again = Stage()
+    again.world.chance.setstate(stage.world.chance.getstate())  # uids go on where they were
     for kind in (NODE, POD):
         for item in stage.world.store.objects(kind):
             again.world.store.put(kind, item.meta, item.sections)
@@ -427,6 +426,17 @@ def test_a_record_in_a_template_counts_for_nothing() -> None:
     assert HOLDINGS not in stage.item("shared").meta.annotations
 
 
+def test_where_no_cpu_is_left_to_share_nothing_more_is_given_out() -> None:
+    stage = stage_with({**STATIC, "cpuManagerPolicyOptions": {"strict-cpu-reservation": "true"}})
+    stage.pod("first", containers=[asks("14")])
+    stage.to(5)
+    stage.pod("second", containers=[asks("1")])
+    stage.to(10)
+
+    assert held(stage, "first") == "app 1-7,9-15"
+    assert outcome(stage, "second").startswith("UnexpectedAdmissionError: Pod was rejected: Allocate failed due to ")
+
+
 # --- a kubelet that cannot start
 
 
@@ -435,7 +445,7 @@ def test_a_record_in_a_template_counts_for_nothing() -> None:
     [
         pytest.param({MACHINE: "epyc-42"}, 'no machine is named "epyc-42"', id="a machine that does not exist"),
         pytest.param({MACHINE: "{layout: {}}"}, "coresPerSocket", id="a machine file with a fault"),
-        pytest.param({MACHINE: "{layout"}, f"annotation {MACHINE}: neither YAML nor JSON", id="a file that is no YAML"),
+        pytest.param({MACHINE: "{layout"}, f"{MACHINE}: neither YAML nor JSON", id="a file that is no YAML"),
         pytest.param({CONFIGURATION: "{}"}, f"add the annotation {MACHINE}", id="a configuration without a machine"),
         pytest.param(
             {MACHINE: "vm-8", CONFIGURATION: "cpuManagerPolicy: statik"}, 'unknown policy: "statik"', id="no policy"

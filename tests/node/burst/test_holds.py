@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import tempfile
+from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -11,7 +15,9 @@ from hypothesis import strategies as st
 from bayplan.model.clock import Instant
 from bayplan.node.burst.holds import Hold, Holds, Release
 from bayplan.node.cgroup.fake import FakeTree
-from bayplan.node.cgroup.port import Bandwidth, WriteRefusedError
+from bayplan.node.cgroup.journal import Entry, FullJournalError
+from bayplan.node.cgroup.journalled import JournalledTree
+from bayplan.node.cgroup.port import Bandwidth, GroupGoneError, WriteRefusedError
 
 POD, ONE, TWO = "/kubepods/pod", "/kubepods/pod/one", "/kubepods/pod/two"
 
@@ -77,6 +83,24 @@ def test_a_burst_is_no_larger_than_the_quota(tree: FakeTree) -> None:
     assert tree.group(ONE).bandwidth() == Bandwidth(60_000, burst_us=60_000)
 
 
+def test_a_burst_reaches_the_limits_above(tree: FakeTree) -> None:
+    holds = Holds(tree)
+    holds.hold(Hold(ONE, Bandwidth(50_000, burst_us=50_000)))
+    holds.hold(Hold(TWO, Bandwidth(100_000, burst_us=60_000)))
+    assert tree.group(POD).bandwidth() == Bandwidth(150_000, burst_us=110_000)
+    holds.release_all()
+    assert tree.group(POD).bandwidth() == Bandwidth(150_000)
+
+
+def test_limits_above_with_another_period_rise_by_as_many_cpus(tree: FakeTree) -> None:
+    tree.group(POD).set_bandwidth(Bandwidth(300_000, 200_000))
+    holds = Holds(tree)
+    holds.hold(Hold(ONE, Bandwidth(100_001)))
+    assert tree.group(POD).bandwidth() == Bandwidth(400_002, 200_000)
+    holds.release(ONE)
+    assert tree.group(POD).bandwidth() == Bandwidth(300_000, 200_000)
+
+
 def test_what_somebody_else_wrote_stays(tree: FakeTree) -> None:
     holds = Holds(tree)
     holds.hold(Hold(ONE, Bandwidth(120_000), Instant(5)))
@@ -130,3 +154,52 @@ def test_however_holds_come_and_go_everything_comes_back(orders: list[tuple[str,
                 assert version == 1
     holds.release_all()
     assert quotas(tree) == [150_000, 50_000, 100_000]
+
+
+@given(st.sampled_from([1, 2]), st.integers(1, 80), st.booleans())
+def test_a_group_may_vanish_between_any_two_reads(version: int, after: int, together: bool) -> None:
+    tree = tree_of(version)
+    holds = Holds(tree)
+    holds.hold(Hold(TWO, Bandwidth(120_000)))
+    tree.vanish(ONE, after=after)
+    with contextlib.suppress(GroupGoneError):
+        holds.hold(Hold(ONE, Bandwidth(120_000), Instant(5)))
+    holds.release_due(Instant(9))
+    if together:
+        tree.vanish(ONE)
+    holds.release_all()
+    assert [tree.group(path).bandwidth().quota_us for path in (POD, TWO)] == [150_000, 100_000]
+    assert holds.next_due is None
+
+
+@given(st.sampled_from([1, 2]), st.integers(0, 4))
+def test_a_journal_that_is_full_leaves_nothing_held(version: int, fits: int) -> None:
+    tree = tree_of(version)
+    with tempfile.TemporaryDirectory() as folder, JournalledTree.open(tree, Path(folder) / "journal") as journalled:
+        holds, append, left = Holds(journalled, tree), journalled.journal.append, iter(range(fits))
+
+        def full(entry: Entry) -> None:
+            if next(left, None) is None:
+                raise FullJournalError("journal: No space left on device")
+            append(entry)
+
+        with mock.patch.object(journalled.journal, "append", full):
+            with contextlib.suppress(FullJournalError):
+                holds.hold(Hold(ONE, Bandwidth(120_000)))
+                holds.hold(Hold(TWO, Bandwidth(140_000)))
+            held = holds.release_all()
+        assert len(held) <= fits
+        assert quotas(tree) == [150_000, 50_000, 100_000]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_limit_that_was_changed_between_two_holds_is_the_one_that_comes_back(version: int, tmp_path: Path) -> None:
+    """A kubelet resizes a container in place: neither the end nor a sudden death may bring the old limit back."""
+    tree = tree_of(version)
+    with JournalledTree.open(tree, tmp_path / "journal") as journalled:
+        holds = Holds(journalled, tree)
+        holds.hold(Hold(ONE, Bandwidth(120_000)))
+        holds.release(ONE)
+        tree.group(ONE).set_bandwidth(Bandwidth(40_000))
+        holds.hold(Hold(ONE, Bandwidth(110_000)))
+    assert quotas(tree) == [150_000, 40_000, 100_000]

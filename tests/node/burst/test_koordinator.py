@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,6 +101,6 @@ def test_the_quota_stays_between_the_limit_and_the_ceiling(
         ({"share_pool_threshold_percent": 101}, "share_pool_threshold_percent is 101"),
     ],
 )
-def test_settings_out_of_range_are_refused(settings: dict[str, int], told: str) -> None:
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(BurstConfigError, match=told):
         BurstConfig(**settings)

@@ -72,13 +72,48 @@ def test_a_round() -> None:
     assert (rested.write, rested.state.phase) == (None, Phase.WATCHING)
 
 
-@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 5), st.integers(0, 5)), max_size=60))
-def test_no_burst_is_longer_than_it_may_be_nor_without_a_rest(looks: list[tuple[int, int, int]]) -> None:
-    state, now, quota, periods, throttled = ShortState(), START, HALF, 0, 0
+def rushing(*spent_ms: int, since_burst: int = SECOND) -> Step:
+    """A group that burst some time ago, then looked at closely, with so much CPU time used by each look."""
+    state, now = ShortState(remembered_until=Instant(START - since_burst + RULE.memory)), START
+    for each in spent_ms:
+        found = step(RULE, state, HALF, Counters(usage_ns=each * 1_000_000), now)
+        state, now = found.state, found.wake
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "quota"),
+    [
+        pytest.param(rushing(0, 10, 20), 150_000, id="two CPUs at once: the most, before the quota of 50 ms is gone"),
+        pytest.param(rushing(0, 10), None, id="a fifth of the quota is not enough to tell"),
+        pytest.param(rushing(0, 2, 4, 6, 8, 10, 12, 14), None, id="at less than its pace it will not be throttled"),
+        pytest.param(rushing(0, 10, 20, since_burst=RULE.memory), None, id="after a minute it is forgotten"),
+        pytest.param(rushing(0, *[0] * 30, 10, 20), 150_000, id="a rest before does not hide it"),
+    ],
+)
+def test_a_group_that_was_throttled_bursts_before_it_is_again(found: Step, quota: int | None) -> None:
+    assert (found.write.quota_us if found.write else None) == quota
+
+
+def test_an_early_burst_tells_why_and_is_remembered() -> None:
+    found = rushing(0, 10, 20)
+    assert found.reason == "throttled lately, and of 50 ms 20 are spent, 20 in the last 10, quota x3.00 for 200 ms"
+    assert found.state.remembered_until == found.wake - RULE.lasts + RULE.memory
+
+
+def test_a_remembered_group_is_looked_at_closely() -> None:
+    assert rushing(0).wake == START + RULE.close_look
+    assert watched((0, 0)).wake == START + RULE.look
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 5), st.integers(0, 5), st.integers(0, 80)), max_size=60))
+def test_no_burst_is_longer_than_it_may_be_nor_without_a_rest(looks: list[tuple[int, int, int, int]]) -> None:
+    state, now, quota, periods, throttled, usage = ShortState(), START, HALF, 0, 0, 0
     began, ended = None, Instant(0)
-    for late, more, held in looks:
-        periods, throttled = periods + more, throttled + min(held, more)
-        found = step(RULE, state, HALF, Counters(periods=periods, throttled_periods=throttled), now)
+    for late, more, held, used in looks:
+        periods, throttled, usage = periods + more, throttled + min(held, more), usage + used * 1_000_000
+        counters = Counters(periods=periods, throttled_periods=throttled, usage_ns=usage)
+        found = step(RULE, state, HALF, counters, now)
         if found.write is not None and began is None:
             began = now
             assert now - ended >= RULE.cooldown
@@ -114,6 +149,8 @@ def test_the_rate_of_zero_periods_is_zero() -> None:
         ({"cooldown": 199 * MILLISECOND}, "cooldown is 199 ms"),
         ({"threshold": 1.0}, "threshold is 1.0"),
         ({"look": 0}, "look is 0 ms"),
+        ({"close_look": 51 * MILLISECOND}, "close_look is 51 ms"),
+        ({"early": 1.0}, "early is 1.0"),
     ],
 )
 def test_unsafe_settings_are_refused(settings: dict[str, Any], told: str) -> None:

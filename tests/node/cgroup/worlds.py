@@ -120,10 +120,10 @@ def real_version() -> int:
     return seen.version if seen.writable and {"cpu", "cpuset", "memory"} <= set(seen.controllers) else 0
 
 
-def open_real(version: int) -> Iterator[RealWorld]:
-    """A real world, or a skip that says why."""
-    if real_version() != version:
-        pytest.skip(f"no writable control groups of version {version} here (make test-cgroup2 brings a machine with 2)")
+def open_real() -> Iterator[RealWorld]:
+    """The real world, or a skip that says why."""
+    if not real_version():
+        pytest.skip("no writable cpu, cpuset and memory groups here: run as root, or make test-cgroup2")
     world = RealWorld()
     try:
         yield world

@@ -109,6 +109,17 @@ def test_no_checksum(name: str, accepted: bool) -> None:
         pytest.param(b"", "Input data was truncated", id="nothing"),
         pytest.param(b"[]", "Expected `object`, got `array`", id="a list"),
         pytest.param(b"{}", "missing required field `policyName`", id="no policy"),
+        pytest.param(b"[" * 100_000, "maximum recursion depth", id="brackets without end"),
+        pytest.param(
+            b'{"policyName":"static","defaultCpuSet":"0","entries":{"pod":{"app":"1"},"5fd1":"2"},"checksum":1}',
+            "some entries name no pod",
+            id="entries of two formats",
+        ),
+        pytest.param(
+            b'{"policyName":"static","defaultCpuSet":"0","entries":{"5fd1":"2"},"podEntries":{},"checksum":1}',
+            "some entries name no pod",
+            id="containers without pods in a later format",
+        ),
         pytest.param(
             b'{"policyName":"static","defaultCpuSet":"a","checksum":0}', 'list "a"', id="a list of CPUs that is none"
         ),
@@ -117,6 +128,13 @@ def test_no_checksum(name: str, accepted: bool) -> None:
 def test_what_is_no_checkpoint(content: bytes, why: str) -> None:
     with pytest.raises(CheckpointError, match=re.escape(why)):
         read_cpu_state(content)
+
+
+@pytest.mark.parametrize("name", ["cpu-v2-1.36.json", "memory-v1-1.36.json"])
+def test_a_checksum_under_another_name_is_not_taken_for_none(name: str) -> None:
+    read = read_cpu_state if name.startswith("cpu") else read_memory_state
+    with pytest.raises(CorruptCheckpointError, match="its checksum is 0,"):
+        read(file(name).replace(b'"checksum"', b'"cheCksum"'))
 
 
 def test_memory_on_a_node_that_cannot_be() -> None:

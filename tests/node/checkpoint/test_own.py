@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +52,23 @@ def test_a_later_version_is_not_guessed_at() -> None:
     later = encode(CHECKPOINT).replace(b'"version":1', b'"version":2')
     with pytest.raises(CheckpointError, match="version 1, not bayplan node state, version 2"):
         decode(later, "state")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(b'"free"', b'"left"', id="a column that is not known"),
+        pytest.param(b'"0-3,', b'"3-0,', id="a list that runs backwards"),
+        pytest.param(b'"cells":"0-1"', b'"cells":' + b"[" * 100_000, id="brackets without end"),
+    ],
+)
+def test_a_file_that_someone_edited_and_sealed(before: bytes, after: bytes) -> None:
+    content = bytes(msgspec.json.decode(encode(CHECKPOINT), type=dict[str, msgspec.Raw])["state"])
+    edited = content.replace(before, after)
+    assert edited != content
+    old, new = (hashlib.sha256(each).hexdigest().encode() for each in (content, edited))
+    with pytest.raises(CheckpointError):
+        decode(encode(CHECKPOINT).replace(content, edited).replace(old, new), "state")
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:

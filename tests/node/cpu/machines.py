@@ -54,22 +54,24 @@ def guaranteed(*cpus: int, uid: str = "pod", init: tuple[int, ...] = (), sidecar
 
 
 @st.composite
-def regular_machines(draw: st.DrawFn) -> Topology:
-    """Machines whose groups of a kind are all of the same size."""
+def regular_machines(draw: st.DrawFn, caches_across_nodes: bool = False) -> Topology:
+    """Machines whose groups of a kind are all of the same size, and L3 groups each in one node, or one for all."""
     sockets, nodes = draw(st.sampled_from([(1, 1), (1, 2), (2, 1), (2, 2), (2, 4), (2, 8), (4, 4), (4, 2)]))
+    cores = draw(st.integers(1, 4))
+    sizes = [size for size in (1, 2, 3, 4) if caches_across_nodes or cores % size == 0]
     return machine(
         sockets=sockets,
         nodes=nodes,
-        cores=max(sockets, nodes) * draw(st.integers(1, 4)),
+        cores=max(sockets, nodes) * cores,
         threads=draw(st.sampled_from([1, 2, 2, 4])),
-        cores_per_cache=draw(st.sampled_from([1, 2, 3, 1024])),
+        cores_per_cache=draw(st.sampled_from([1024, *sizes])),
     )
 
 
 @st.composite
 def machines(draw: st.DrawFn) -> Topology:
-    """Machines of all kinds: regular ones, with CPUs switched off, with some single-threaded cores."""
-    topology = draw(regular_machines())
+    """Machines of all kinds: L3 groups may lie in two nodes, CPUs be switched off, some cores have a single thread."""
+    topology = draw(regular_machines(caches_across_nodes=True))
     offline = draw(sets_of(topology.all)) if draw(st.booleans()) else 0
     return topology if offline == topology.all else without(topology, offline)
 

@@ -38,6 +38,11 @@ def test_options(given: dict[str, str], expected: StaticOptions) -> None:
             f'bad value for option "{FULL}": strconv.ParseBool: parsing "yes": invalid syntax',
             id="no boolean",
         ),
+        pytest.param(
+            {FULL: '"on"\n'},
+            rf'bad value for option "{FULL}": strconv.ParseBool: parsing "\"on\"\n": invalid syntax',
+            id="values are quoted as Go quotes them",
+        ),
         pytest.param({FULL: "1", CORES: "1"}, f"static policy options {FULL} and {CORES} {TOGETHER}", id="full, cores"),
         pytest.param(
             {CORES: "1", NODES: "1"}, f"static policy options {NODES} and {CORES} {TOGETHER}", id="two, cores"

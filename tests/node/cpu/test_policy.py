@@ -66,6 +66,9 @@ def state(default: str, held: str = "") -> CpuState:
         pytest.param((STRICT,), state(""), "1-15", id="strict: without the reserved one"),
         pytest.param((), state("0-7", "8-15"), "0-7", id="a state that fits is kept"),
         pytest.param((STRICT,), state("1-7", "8-15"), "1-7", id="strict: a state that fits is kept"),
+        pytest.param(
+            (STRICT,), state("", "1-15"), "", id="strict: every CPU but the reserved one may be someone's own"
+        ),
     ],
 )
 def test_start(options: tuple[str, ...], remembered: CpuState, expected: str) -> None:

@@ -11,6 +11,7 @@ from bayplan.node.errors import StateError
 from bayplan.node.machine import NumaNode
 from bayplan.node.memory.manager import MemoryManager
 from bayplan.node.memory.state import Block, MemoryState, NodeMemory
+from bayplan.node.needs import ContainerNeed
 from bayplan.node.topology.hint import Hint
 from tests.node.memory.test_memory_manager import app, place, pod
 
@@ -42,6 +43,21 @@ def test_which_node_of_a_group_was_charged_does_not_matter() -> None:
     place(memory, pod("q", app("a", 3)), Hint(3, True))
     memory.remove("p", "a")
     assert [node.table("memory").reserved for node in memory.state.nodes.values()] == [0, 3]
+    assert restarted(memory.state) == memory.state
+
+
+def test_a_group_of_which_one_node_has_the_pages() -> None:
+    nodes = [NumaNode(0, 4096, {1: 2}), NumaNode(1, 4096)]
+    kept = {0: {"memory": 1}}
+    memory = MemoryManager(nodes, "Static", kept)
+    place(memory, pod("p", ContainerNeed("a", memory={"memory": 6000, "hugepages-1Ki": 2048})))
+    assert memory.state.blocks["p"]["a"][0] == Block("hugepages-1Ki", 3, 2048)
+    assert restarted(memory.state, nodes, kept) == memory.state
+
+
+def test_nothing_of_pages_that_the_machine_does_not_have() -> None:
+    memory = MemoryManager(NODES, "Static", KEPT)
+    place(memory, pod("p", ContainerNeed("a", memory={"memory": 1, "hugepages-1Gi": 0})))
     assert restarted(memory.state) == memory.state
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.node.cgroup.port import Bandwidth
@@ -123,6 +123,7 @@ def test_a_throttled_burst_is_one_burst_with_all_of_its_work() -> None:
     parallel=st.integers(1, 4),
     offset=st.integers(0, 99),
 )
+@example(quota=11, work=100, parallel=1, offset=0)  # as long as a period: the refill comes when all is done
 def test_whatever_remedy_is_named_first_ends_the_throttling(quota: int, work: int, parallel: int, offset: int) -> None:
     jobs = every(1_000 * MS, work * MS, parallel, span_us=6_000_000)
     now = Bandwidth(quota * MS)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from bayplan.model.clock import MILLISECOND, SECOND, Instant, VirtualClock
 from bayplan.node.burst.holds import Holds
 from bayplan.node.cgroup.fake import FakeTree
-from bayplan.node.cgroup.port import Bandwidth, Counters
+from bayplan.node.cgroup.port import Bandwidth, Counters, WriteRefusedError
 from bayplan.node.tiers.manager import TIERS, TierError, TierManager
 from bayplan.node.tiers.task import Task
 
@@ -133,6 +135,14 @@ def test_closing_leaves_everything_as_it_was_found(node: Node) -> None:
     assert (node.group.weight(), node.group.bandwidth()) == (100, Bandwidth(50_000))
 
 
+def test_shares_that_are_no_whole_weight_come_back_exactly() -> None:
+    node = Node(1)
+    node.group.set_shares(340)  # a request of 333m
+    node.manager.add(Task.container("web", WEB), tier=2)
+    node.manager.close()
+    assert node.tree.kernel.read(f"/cpu{WEB}/cpu.shares") == "340"
+
+
 def test_a_container_that_ended_is_no_error(node: Node) -> None:
     node.manager.set_tier("web", 3)
     node.tree.vanish(WEB)
@@ -168,3 +178,60 @@ def test_mistakes_are_told(node: Node, call: object, told: str) -> None:
 def test_a_window_without_looks_starts_at_the_last_one(node: Node) -> None:
     node.passes(10 * SECOND // MILLISECOND, periods=100, throttled=50)
     assert node.manager.get_throttle_rate("web") == 0.5
+
+
+def test_a_task_that_cannot_be_taken_on_leaves_nothing_behind(node: Node) -> None:
+    pid = node.tree.spawn()
+    for tier, error in ((7, TierError), (3, WriteRefusedError)):
+        if tier == 3:
+            node.tree.fail("/batch", "cpu.shares" if node.tree.version == 1 else "cpu.weight", errno.EINVAL)
+        with pytest.raises(error):
+            node.manager.add(Task.process_group("batch", "/batch", (pid,)), tier)
+        assert pid in node.tree.group("/").processes()
+        assert not any(group.path == "/batch" for group in node.tree.walk())
+        with pytest.raises(TierError, match="no task batch"):
+            node.manager.tier("batch")
+
+
+def test_a_process_that_is_gone_cannot_be_taken_on(node: Node) -> None:
+    pid = node.tree.spawn()
+    with pytest.raises(WriteRefusedError):
+        node.manager.add(Task.process_group("batch", "/batch", (pid, 999_999)))
+    assert pid in node.tree.group("/").processes()
+
+
+def test_closing_goes_on_past_a_refusal(node: Node) -> None:
+    file = "cpu.shares" if node.tree.version == 1 else "cpu.weight"
+    pid = node.tree.spawn()
+    node.manager.set_tier("web", 2)
+    node.manager.add(Task.process_group("batch", "/batch", (pid,)), 3)
+    node.tree.fail(WEB, file, errno.EINVAL)
+    with pytest.raises(WriteRefusedError):
+        node.manager.close()
+    assert pid in node.tree.group("/").processes()
+
+
+def test_a_process_whose_home_is_gone_goes_to_the_root(node: Node) -> None:
+    node.tree.create("/home")
+    pid = node.tree.spawn("/home")
+    node.manager.add(Task.process_group("batch", "/batch", (pid,)))
+    node.tree.vanish("/home")
+    node.manager.remove("batch")
+    assert pid in node.tree.group("/").processes()
+
+
+def test_a_limit_that_somebody_else_set_is_said_and_not_overwritten(node: Node) -> None:
+    node.manager.apply_burst_budget("web")
+    node.group.set_bandwidth(Bandwidth(70_000))
+    with pytest.raises(TierError, match="somebody else set it to 70000"):
+        node.manager.apply_burst_budget("web")
+    assert (node.quota, node.manager.metrics("web").burst_activations) == (70_000, 1)
+
+
+def test_the_quota_of_the_last_tier_has_no_end(node: Node) -> None:
+    node.manager.set_tier("web", 3)
+    with pytest.raises(TierError, match="no burst to end"):
+        node.manager.schedule_budget_reset("web", MILLISECOND)
+    node.passes(SECOND)
+    assert node.manager.reset_due() == []
+    assert node.quota == 25_000

@@ -66,14 +66,11 @@ def test_an_impossible_reservation_is_refused_with_the_numbers(reserve: int, hel
 
 def test_a_reservation_that_leaves_nothing_to_share_is_refused() -> None:
     reservation = SystemReservation(EIGHT)
-    reservation.reserve_for_system(4)
-    reservation.assign("task", 3)  # 4-6
-    reservation.reserve_for_system(0)
-    reservation.assign("other", 4)  # 0-3; 7 is shared
-    reservation.release("other")
-    reservation.assign("other", 3)
-    with pytest.raises(ReservationError, match="exclusive to other"):
-        reservation.reserve_for_system(1)
+    reservation.reserve_for_system(1)
+    reservation.assign("task", 4)  # 4-7
+    with pytest.raises(ReservationError, match="cannot reserve 4 workers: with 4 exclusive ones none of 8 is left"):
+        reservation.reserve_for_system(4)
+    assert format_list(reservation.shared_pool) == "1-3"
 
 
 @pytest.mark.parametrize("count", [0, 6, 9])

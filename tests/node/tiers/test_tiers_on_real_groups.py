@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import pytest
-
-from bayplan.model.errors import BayplanError
-from bayplan.node.cgroup.detect import survey
+from benchmarks.cpu_work import are_groups_writable
 from benchmarks.tiers import compete
-
-
-def _writable() -> bool:
-    try:
-        return survey().writable
-    except BayplanError:
-        return False
-
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not _writable(), reason="control groups are not writable here"),
+    pytest.mark.skipif(not are_groups_writable(), reason="control groups are not writable here"),
 ]
 
 

@@ -87,6 +87,23 @@ def on(*masks: int, preferred: bool = True) -> Hints:
             f'strconv.Atoi: parsing "{"9" * 20}": value out of range',
             id="a limit beyond all numbers",
         ),
+        pytest.param(
+            {"max-allowable-numa-nodes": "9" * 5000},
+            'unable to convert policy option to integer "max-allowable-numa-nodes": '
+            f'strconv.Atoi: parsing "{"9" * 5000}": value out of range',
+            id="a limit of more digits than Python would read",
+        ),
+        pytest.param(
+            {"max-allowable-numa-nodes": "+"},
+            'unable to convert policy option to integer "max-allowable-numa-nodes": '
+            'strconv.Atoi: parsing "+": invalid syntax',
+            id="a sign alone",
+        ),
+        pytest.param(
+            {'"': "true"},
+            r'unknown Topology Manager Policy option: "\""',
+            id="names are quoted as Go quotes them",
+        ),
     ],
 )
 def test_options_are_refused_in_the_kubelets_words(options: dict[str, str], message: str) -> None:

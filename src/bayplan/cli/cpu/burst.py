@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _FRAME = 0.25
 _SHOWN = 10
 """Happenings below the live table."""
+_KEPT = 100_000
+"""The latest happenings in -o json: a node full of bursts has some hundred a second, and --for may say a day."""
 _COLUMNS = ("GROUP", "LIMIT", "NOW", "THROTTLED", "PERIODS", "BURSTS", "STATE")
 
 
@@ -47,6 +50,7 @@ class _Wish(msgspec.Struct, frozen=True):
     groups: tuple[str, ...]
     apply: bool
     beside_kubelet: bool
+    journal: str | None
     cgroup_root: str
     output: str | None
 
@@ -64,6 +68,7 @@ class _Wish(msgspec.Struct, frozen=True):
 @click.option("--for", "lasts", default="10s", show_default=True, callback=span, metavar="SPAN", help="How long.")
 @click.option("--interval", callback=span, metavar="SPAN", help="Between two looks: 50ms, with koordinator 1s.")
 @click.option("--beside-kubelet", is_flag=True, help="Write to the groups of a kubelet, too.")
+@click.option("--journal", metavar="FILE", help="Where writes are kept until undone.")
 @click.option("--cgroup-root", default="/sys/fs/cgroup", metavar="DIR", help="Where cgroups are mounted.")
 @output_option("json")
 @click.pass_obj
@@ -78,7 +83,6 @@ def burst(invocation: Invocation, /, lasts: Duration, interval: Duration | None,
     bayplan cpu burst --group /app --apply --for 1h     let the groups below /app burst for an hour
     bayplan cpu burst --mode koordinator --apply        as Koordinator does
     """
-    from bayplan.cli.up import _quiet
     from bayplan.service.lifecycle import run
 
     wish = _Wish(apply=not dry, **flags)
@@ -87,17 +91,22 @@ def burst(invocation: Invocation, /, lasts: Duration, interval: Duration | None,
     async def main(service: Service) -> None:
         await _burst(service, wish, mode, lasts)
 
-    return run("burst", _quiet(invocation), main, endpoint=False)
+    return run("burst", invocation.quiet_settings(), main, endpoint=False)
 
 
 def _mode(name: str, interval: Duration | None) -> Mode:
     from bayplan.agent.burst_modes import KoordinatorMode, ShortMode
     from bayplan.model.clock import SECOND
-    from bayplan.node.burst.koordinator import BurstConfig
+    from bayplan.node.burst.koordinator import BurstConfig, Policy
     from bayplan.node.burst.short import ShortBurst
+    from bayplan.node.throttling.kernels import has_burst
 
     if name == "koordinator":
-        return KoordinatorMode(BurstConfig(), SECOND if interval is None else interval.micros)
+        has = has_burst(os.uname().release)
+        if not has:
+            click.echo("this kernel has no cfs_burst: the quota follows throttling, no standing burst", err=True)
+        config = BurstConfig(policy=Policy.AUTO if has else Policy.CFS_QUOTA_BURST_ONLY)
+        return KoordinatorMode(config, SECOND if interval is None else interval.micros)
     return ShortMode(ShortBurst() if interval is None else ShortBurst(look=interval.micros))
 
 
@@ -105,7 +114,6 @@ async def _burst(service: Service, wish: _Wish, mode: Mode, lasts: Duration) -> 
     from bayplan.agent.burst import BurstAgent
     from bayplan.agent.bursting import Bursting
     from bayplan.agent.kubelet import owned_by_kubelet
-    from bayplan.model.clock import Instant
     from bayplan.node.cgroup.detect import find_tree
 
     tree = find_tree(wish.cgroup_root)
@@ -113,7 +121,7 @@ async def _burst(service: Service, wish: _Wish, mode: Mode, lasts: Duration) -> 
         tree.group(path)  # GroupGoneError, where there is none
     if wish.apply:
         _check_rights(wish)
-    happenings: list[Happening] = []
+    happenings: deque[Happening] = deque(maxlen=_SHOWN if wish.output is None else _KEPT)
     live = wish.output is None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
     def tell(happening: Happening) -> None:
@@ -123,45 +131,43 @@ async def _burst(service: Service, wish: _Wish, mode: Mode, lasts: Duration) -> 
 
     may_touch = None if wish.beside_kubelet or not wish.apply else lambda path: not owned_by_kubelet(path)
     agent = BurstAgent(tree, mode, service.clock, tell, below=wish.groups or ("/",), may_touch=may_touch)
-    until = Instant(service.clock.now() + lasts.micros)
-    part = Bursting(agent, service.clock, _journal(), cgroup_root=wish.cgroup_root, until=until)
-    going = service.start("burst", part.run(write=wish.apply))
+    journal, root = _journal(wish.journal), wish.cgroup_root
+    part = Bursting(agent, service.clock, journal, cgroup_root=root, lasts=lasts.micros)
+    going = asyncio.create_task(part.run(write=wish.apply))
     stopped = asyncio.create_task(service.stopped())
-    if live:
-        await _in_place(agent, happenings, wish, [going, stopped])
-    await asyncio.wait([going, stopped], return_when=asyncio.FIRST_COMPLETED)
-    going.cancel()
-    stopped.cancel()
-    await asyncio.wait([going, stopped])
+    try:
+        if live:
+            await _in_place(agent, happenings, wish, [going, stopped])
+        await asyncio.wait([going, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        going.cancel()
+        stopped.cancel()
+        await asyncio.wait([going, stopped])
+    if not going.cancelled():
+        going.result()  # its error is the answer, without a table of what was not done
     _finish(agent, happenings, wish)
 
 
-def _journal() -> Path:
-    """In memory where this process may write there: a reset waits for the journal's disk."""
+def _journal(given: str | None) -> Path:
     from pathlib import Path
 
-    from bayplan.service.state import state_folder
+    from bayplan.agent.process import journal_folder
 
-    return (Path("/run/bayplan") if os.access("/run", os.W_OK) else state_folder()) / "burst.journal"
+    return journal_folder() / "burst.journal" if given is None else Path(given)
 
 
 def _check_rights(wish: _Wish) -> None:
     """Raise OwnedByKubeletError or BurstRightsError before anything is written."""
     from bayplan.agent.kubelet import may_write
-    from bayplan.node.burst.errors import BurstRightsError
-    from bayplan.node.cgroup.detect import survey
+    from bayplan.agent.rights import check_rights
 
     for path in wish.groups:
         may_write(path, beside_kubelet=wish.beside_kubelet)
-    if not survey(wish.cgroup_root).writable:
-        raise BurstRightsError(
-            f"control groups below {wish.cgroup_root} are not writable: nothing is written",
-            hint="run as root, or leave --apply out to see what would be done",
-        )
+    check_rights(wish.cgroup_root)
 
 
 async def _in_place(
-    agent: BurstAgent, happenings: list[Happening], wish: _Wish, ends: list[asyncio.Task[None]]
+    agent: BurstAgent, happenings: deque[Happening], wish: _Wish, ends: list[asyncio.Task[None]]
 ) -> None:
     from rich.console import Console, Group
     from rich.live import Live
@@ -174,16 +180,19 @@ async def _in_place(
     with Live(console=console, screen=True, auto_refresh=False) as display:
         while not any(each.done() for each in ends):
             table = columns(table_lines(agent.watched.values())).splitlines()[: max(3, console.height - _SHOWN - 3)]
-            news = [happening_line(each) for each in happenings[-_SHOWN:]]
-            display.update(Group(Text(title, "bold"), Text("\n".join([*table, "", *news]))), refresh=True)
+            news = [happening_line(each) for each in happenings]
+            body = Text("\n".join([*table, "", *news]), no_wrap=True, overflow="ellipsis")
+            display.update(Group(Text(title, "bold"), body), refresh=True)
             await asyncio.wait(ends, timeout=_FRAME, return_when=asyncio.FIRST_COMPLETED)
 
 
 def happening_line(happening: Happening) -> str:
     """One thing that happened."""
+    from bayplan.agent.reading import printable
+
     limit = "" if happening.limit_cpus is None else f"  {happening.limit_cpus:.3g} CPUs"
     why = f"  ({happening.why})" if happening.why else ""
-    return f"{_clock(happening.at)}  {happening.what:11}  {happening.path}{limit}{why}"
+    return printable(f"{_clock(happening.at)}  {happening.what:11}  {happening.path}{limit}{why}")
 
 
 def shown(watched: Watched) -> Shown:
@@ -203,12 +212,14 @@ def shown(watched: Watched) -> Shown:
 
 def table_lines(watched: Iterable[Watched]) -> list[list[str]]:
     """The groups, the most throttled first."""
+    from bayplan.agent.reading import printable
+
     rows = sorted(map(shown, watched), key=lambda row: (-row.throttle_rate, row.group))
     return [
         [*_COLUMNS],
         *(
             [
-                row.group,
+                printable(row.group),
                 f"{row.limit_cpus or 0:.3g}",
                 f"{row.now_cpus or 0:.3g}",
                 f"{row.throttle_rate:.0%}",
@@ -221,16 +232,18 @@ def table_lines(watched: Iterable[Watched]) -> list[list[str]]:
     ]
 
 
-def _finish(agent: BurstAgent, happenings: list[Happening], wish: _Wish) -> None:
+def _finish(agent: BurstAgent, happenings: deque[Happening], wish: _Wish) -> None:
     """What was done, or would have been."""
     from bayplan.cli.printers import columns, document
 
     watched = sorted(agent.watched.values(), key=lambda each: each.path)
     if wish.output is not None:
         groups = [shown(each) for each in watched]
-        whole = {"mode": wish.mode, "applied": wish.apply, "groups": groups, "happenings": happenings}
+        whole = {"mode": wish.mode, "applied": wish.apply, "groups": groups, "happenings": [*happenings]}
         click.echo(document(whole, wish.output), nl=False)
         return
+    if agent.left_out:
+        click.echo(f"groups of the kubelet left alone: {agent.left_out}; --beside-kubelet takes them in", err=True)
     if not watched:
         click.echo("no group with a CPU limit" + (f" below {', '.join(wish.groups)}" if wish.groups else ""), err=True)
         return

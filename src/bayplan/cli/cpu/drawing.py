@@ -228,7 +228,7 @@ def _devices(devices: Iterable[Device], holdings: Holdings | None) -> Iterator[L
     """Ids of devices, before the first of a resource its name."""
     last = ""
     for device in devices:
-        piece = [Mark(f" {device.id}", "" if device.healthy else "red strike")]
+        piece = [Mark(f" {device.id}") if device.healthy else Mark(f" {device.id} (unhealthy)", "red")]
         if device.resource != last:
             piece.insert(0, Mark(f"  {device.resource}", _DIM))
             last = device.resource

@@ -41,12 +41,13 @@ def throttling(
     """
     from bayplan.agent.kubelet import may_write
     from bayplan.agent.probe import try_remedy, watch_closely
+    from bayplan.agent.process import journal_folder
+    from bayplan.agent.rights import check_rights
     from bayplan.cli.printers import document
     from bayplan.model.clock import SystemClock
     from bayplan.node.cgroup.detect import find_tree
     from bayplan.node.cgroup.journalled import JournalledTree
     from bayplan.node.throttling.causes import explain
-    from bayplan.service.state import state_folder
 
     if beside_kubelet and not trying:
         raise click.UsageError("--beside-kubelet is about writing: expected --try")
@@ -54,8 +55,9 @@ def throttling(
     found = tree.group(group)
     if trying:
         may_write(found.path, beside_kubelet=beside_kubelet)
-        with JournalledTree.open(tree, state_folder() / "try.journal") as journalled:
-            tried = _until_terminated(try_remedy(journalled.group(group), clock, lasts.micros))
+        check_rights(cgroup_root)
+        with JournalledTree.open(tree, journal_folder() / "try.journal") as journalled:
+            tried = _until_terminated(try_remedy(journalled, group, clock, lasts.micros))
         lines = [*explained(found.path, tried.before), *proof(tried)]
         value: object = tried
     else:
@@ -66,17 +68,24 @@ def throttling(
 
 
 def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
-    """Run; SIGTERM ends it as Ctrl-C does, so that what was tried is undone."""
+    """Run; a signal ends it as Ctrl-C does, so that what was tried is undone, and with the exit code of that signal."""
+    heard: list[int] = []
 
     async def whole() -> T:
-        task = asyncio.ensure_future(work)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+        task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
 
-    return asyncio.run(whole())
+        def end(number: int) -> None:
+            heard.append(number)
+            task.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, end, number)
+        return await task
+
+    try:
+        return asyncio.run(whole())
+    except asyncio.CancelledError:
+        raise SystemExit(128 + heard[0]) from None
 
 
 def explained(path: str, explanation: Explanation) -> Iterator[str]:

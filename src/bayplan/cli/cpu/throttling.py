@@ -173,11 +173,13 @@ def rendered(rows: Sequence[Row], output: str | None, *, headers: bool, alarm: C
 
 
 def _cells(watched: Watched, rates: Rates) -> list[str]:
+    from bayplan.agent.reading import printable
+
     reading = watched.reading
     assert reading is not None
     bandwidth, name = reading.bandwidth, watched.name
     return [
-        f"{name.namespace}/{name.pod}/{name.container}" if name.pod else watched.path,
+        f"{name.namespace}/{name.pod}/{name.container}" if name.pod else printable(watched.path),
         "<none>" if bandwidth.cpus is None else f"{bandwidth.cpus * 1000:.0f}m",
         f"{rates.usage_cpus * 1000:.0f}m",
         f"{rates.throttle_rate:.1%}",
@@ -190,7 +192,7 @@ def _cells(watched: Watched, rates: Rates) -> list[str]:
         f"{bandwidth.burst_us}",
         f"{rates.delta.periods}",
         f"{reading.processes}",
-        watched.path,
+        printable(watched.path),
     ]
 
 

@@ -8,18 +8,17 @@ from typing import Any
 import msgspec
 
 from bayplan.conformance.frame import Verdict
+from bayplan.conformance.kubelet.admissions import attempt, hints_of, policies_of
 from bayplan.conformance.kubelet.cases import Case, pod_of
 from bayplan.conformance.scheduling.cases import first_difference
 from bayplan.model.errors import PermanentError
-from bayplan.node.errors import AllocationError, PolicyError
+from bayplan.node.errors import PolicyError
 from bayplan.node.machine import NumaNode
 from bayplan.node.memory.manager import MemoryManager
 from bayplan.node.memory.state import MemoryState, NodeMemory
 from bayplan.node.needs import PodNeed, Role
-from bayplan.node.policies import TopologyPolicies
-from bayplan.node.sets import NodeSet, ids_of, mask_of
-from bayplan.node.topology.hint import Hint, Hints
-from bayplan.node.topology.manager import Admission, TopologyManager
+from bayplan.node.sets import NodeSet, ids_of
+from bayplan.node.topology.manager import TopologyManager
 
 Recorded = dict[str, Any]
 
@@ -75,18 +74,7 @@ class _Node:
     def admit(self, step: Case) -> Recorded:
         pod = pod_of(step["pod"])
         self.pods[pod.uid] = pod
-        if self.topology is not None:
-            admission = self.topology.admit(pod, {"memory": self.memory})
-            refusal = admission.refusal
-            return {**admission_of(admission), "error": refusal and refusal.error and refusal.error.message}
-        for container in pod.containers:
-            affinity = step["affinity"].get(container.name) or {"numa": None, "preferred": False}
-            nodes = None if affinity["numa"] is None else mask_of(affinity["numa"])
-            try:
-                self.memory.allocate(pod, container, Hint(nodes, affinity["preferred"]))
-            except AllocationError as error:
-                return {"admit": False, "error": error.message, "failed_container": container.name}
-        return {"admit": True, "error": None, "failed_container": ""}
+        return attempt(step, pod, {"memory": self.memory}, self.topology)
 
     def remove_pod(self, step: Case) -> Recorded:
         for container in self.pods[step["uid"]].containers:
@@ -147,11 +135,6 @@ def numa_nodes(case: Case) -> list[NumaNode]:
     ]
 
 
-def policies_of(asked: Case) -> TopologyPolicies:
-    """The topology manager's settings."""
-    return TopologyPolicies(asked["policy"], asked.get("scope", "container"), asked.get("options") or {})
-
-
 def reserved_of(case: Case) -> dict[int, dict[str, int]]:
     """The memory kept for the system."""
     return {node["id"]: node["reserved"] for node in case["nodes"]}
@@ -161,30 +144,6 @@ def _with_reserved(case: Case, reserved: Case | None) -> Case:
     if reserved is None:
         return case
     return {**case, "nodes": [{**node, "reserved": reserved.get(str(node["id"]), {})} for node in case["nodes"]]}
-
-
-def admission_of(admission: Admission) -> Recorded:
-    """An admission in the recordings' form, but for the managers' own errors."""
-    refusal = admission.refusal
-    return {
-        "admit": admission.admitted,
-        "reason": refusal.reason if refusal else "",
-        "message": refusal.message if refusal else "",
-        "failed_container": refusal.container if refusal else "",
-        "stored_affinity": {
-            name: {"numa": _ids(hint.nodes), "preferred": hint.preferred} for name, hint in admission.affinities.items()
-        },
-    }
-
-
-def hints_of(hints: Hints) -> Recorded | None:
-    """A provider's hints in the recordings' form."""
-    if hints is None:
-        return None
-    return {
-        name: None if each is None else [[_ids(hint.nodes), hint.preferred] for hint in each]
-        for name, each in hints.items()
-    }
 
 
 def blocks_of(state: MemoryState) -> Recorded:
@@ -215,7 +174,3 @@ def _reusable(state: MemoryState) -> Recorded:
 def _binary(group: NodeSet) -> str:
     """Upstream pads to an even number of digits, but for powers of four."""
     return f"{group:b}".zfill(max(2, ((group - 1).bit_length() + 1) // 2 * 2))
-
-
-def _ids(nodes: NodeSet | None) -> list[int] | None:
-    return None if nodes is None else [*ids_of(nodes)]

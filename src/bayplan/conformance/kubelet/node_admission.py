@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.conformance.frame import Verdict
+from bayplan.conformance.kubelet.admissions import admission_of, policies_of
 from bayplan.conformance.kubelet.cases import Case, pod_of, topology_of
 from bayplan.conformance.kubelet.memory_manager import (
     Recorded,
-    admission_of,
     blocks_of,
     node_of,
     numa_nodes,
-    policies_of,
     reserved_of,
 )
 from bayplan.conformance.scheduling.cases import first_difference

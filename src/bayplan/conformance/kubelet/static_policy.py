@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bayplan.conformance.frame import Verdict
+from bayplan.conformance.kubelet.admissions import attempt, policies_of
 from bayplan.conformance.kubelet.cases import pod_of, topology_of
-from bayplan.conformance.kubelet.memory_manager import admission_of, policies_of
 from bayplan.conformance.scheduling.cases import first_difference
 from bayplan.model.errors import PermanentError
 from bayplan.node.cpu.manager import CpuManager
-from bayplan.node.errors import AllocationError, PolicyError
+from bayplan.node.errors import PolicyError
 from bayplan.node.machine import NumaNode
 from bayplan.node.policies import NodePolicies, TopologyPolicies
-from bayplan.node.sets import format_list, mask_of, parse_list
-from bayplan.node.topology.hint import Hint
+from bayplan.node.sets import format_list, parse_list
 from bayplan.node.topology.manager import TopologyManager
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class _Node:
             for uid, containers in state.assignments.items()
         }
         reusable = {uid: format_list(cpus) for uid, cpus in self.cpu.reusable.items()}
-        return {**told, "assignments": assignments, "default": format_list(state.default), "reusable": reusable}
+        return {"assignments": assignments, "default": format_list(state.default), "reusable": reusable, **told}
 
     def reservation(self) -> Case:
         """The reserved CPUs in the recordings' form."""
@@ -122,18 +121,7 @@ class _Node:
 
     def _admit(self, step: Case) -> Case:
         pod = self.pods[step["pod"]["uid"]] = pod_of(step["pod"])
-        if self.topology is not None:
-            admission = self.topology.admit(pod, {"cpu": self.cpu})
-            refusal = admission.refusal
-            return {**admission_of(admission), "error": refusal and refusal.error and refusal.error.message}
-        for container in pod.containers:
-            affinity = step["affinity"].get(container.name) or {"numa": None, "preferred": False}
-            nodes = None if affinity["numa"] is None else mask_of(affinity["numa"])
-            try:
-                self.cpu.allocate(pod, container, Hint(nodes, affinity["preferred"]))
-            except AllocationError as error:
-                return {"admit": False, "error": error.message, "failed_container": container.name}
-        return {"admit": True, "error": None, "failed_container": ""}
+        return attempt(step, pod, {"cpu": self.cpu}, self.topology)
 
     def _remove(self, step: Case) -> Case:
         if step["op"] == "remove_container":
@@ -149,6 +137,6 @@ class _Node:
         try:
             self.cpu = CpuManager(self.machine, self.policies, self.cpu.state)
         except PermanentError as error:
-            return {"error": error.message}
+            return {"error": error.message, "reusable": {}}  # what could be reused was the old manager's
         self.topology = self._topology_manager()
         return {"error": None, **self.reservation()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bayplan.conformance.frame import Verdict
+from bayplan.conformance.kubelet.admissions import hints_of
 from bayplan.conformance.kubelet.cases import pod_of, topology_of
-from bayplan.conformance.kubelet.memory_manager import hints_of
 from bayplan.node.cpu.hints import container_hints, pod_hints
 from bayplan.node.cpu.policy import StaticPolicy
 from bayplan.node.cpu.state import CpuState

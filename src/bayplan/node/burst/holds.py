@@ -12,7 +12,8 @@ import math
 import msgspec
 
 from bayplan.model.clock import Instant
-from bayplan.model.errors import PermanentError
+from bayplan.model.errors import BayplanError
+from bayplan.node.cgroup.journal import FullJournalError
 from bayplan.node.cgroup.port import Bandwidth, GroupGoneError, Tree, UnsupportedError, WriteRefusedError
 
 
@@ -104,26 +105,36 @@ class Holds:
         self._forget(path)
         return f"somebody else set it to {_text(current)}"
 
-    def _settle(self, leaves: list[str]) -> list[PermanentError]:
+    def _in_force(self, path: str) -> Bandwidth | None:
+        """The limit that a group of ours has now; None where it is not ours, or gone."""
+        try:
+            return None if self._left_alone(path) else self._written.get(path) or self.own(path)
+        except GroupGoneError:  # between two looks
+            self._forget(path)
+            return None
+
+    def _settle(self, leaves: list[str]) -> list[BayplanError]:
         """Write what these groups and those above them should have now. Returns what the kernel refused.
 
         First what rises, from the top, then what falls, from the bottom: no child is ever above its parent.
         """
         lineage = sorted({path for leaf in leaves for path in _lineage(leaf)}, key=lambda path: path.count("/"))
-        ours = [path for path in lineage if not self._left_alone(path)]
-        before = {path: self._written.get(path) or self.own(path) for path in ours}
+        before = {path: known for path in lineage if (known := self._in_force(path)) is not None}
+        ours = [*before]
         for path in ours:
             self._own.setdefault(path, before[path])
         falling = [path for path in ours if _height(self._wanted(path)) < _height(before[path])]
-        refusals: list[PermanentError] = []
+        refusals: list[BayplanError] = []
+        gone = False
         for path in [*(path for path in ours if path not in falling), *reversed(falling)]:
             try:
                 self._write(path)
             except GroupGoneError:
                 self._forget(path)
-            except (WriteRefusedError, UnsupportedError) as error:
+                gone = True
+            except (WriteRefusedError, UnsupportedError, FullJournalError) as error:
                 refusals.append(error)
-        return refusals
+        return refusals + (self._settle(leaves) if gone else [])  # those above were raised for one that is no more
 
     def _write(self, path: str) -> None:
         own, wanted = self._own[path], self._wanted(path)
@@ -139,20 +150,24 @@ class Holds:
         base = self._own[path] if hold is None else hold.given
         if base.quota_us is None:
             return base
-        quota = base.quota_us + sum(self._extra(each, base.period_us) for each in self._holds if _is_below(each, path))
-        return msgspec.structs.replace(base, quota_us=quota, burst_us=min(base.burst_us, quota))
-
-    def _extra(self, path: str, period_us: int) -> int:
-        own, given = self._own[path], self._holds[path].given
-        if own.quota_us is None or given.quota_us is None:
-            return 0
-        more = given.quota_us * own.period_us - own.quota_us * given.period_us
-        return max(0, -(-more * period_us // (given.period_us * own.period_us)))
+        below = [(self._own[each], self._holds[each].given) for each in self._holds if _is_below(each, path)]
+        quota = base.quota_us + sum(_more(own, given, "quota_us", base.period_us) for own, given in below)
+        burst = base.burst_us + sum(_more(own, given, "burst_us", base.period_us) for own, given in below)
+        return msgspec.structs.replace(base, quota_us=quota, burst_us=min(burst, quota))
 
     def _forget(self, path: str) -> None:
         self._own.pop(path, None)
         self._holds.pop(path, None)
         self._written.pop(path, None)
+
+
+def _more(own: Bandwidth, given: Bandwidth, field: str, period_us: int) -> int:
+    """What a group was given beyond its own quota or burst, as of a period of another length, rounded up."""
+    if own.quota_us is None or given.quota_us is None:
+        return 0
+    before: int = getattr(own, field)
+    now: int = getattr(given, field)
+    return max(0, -((before * given.period_us - now * own.period_us) * period_us // (given.period_us * own.period_us)))
 
 
 def _lineage(path: str) -> list[str]:

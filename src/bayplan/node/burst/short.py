@@ -5,6 +5,10 @@
 One state a group, moved by `step`; the caller writes what it is told and calls again at `wake`. A burst is never
 followed by another without a rest at least as long, so a container cannot live on bursts. The rate is that of the last
 second. The kernel counts no periods while a container idles, so its first throttled period is one of few.
+
+The kernel counts a throttled period when it is over, which is too late for a spike of a few milliseconds. So a group
+that was throttled is remembered for a while and looked at more often: when it spends its quota faster than the quota
+comes in again, it bursts before it is held back. As long as spikes come, they are remembered.
 """
 
 from __future__ import annotations
@@ -34,6 +38,12 @@ class ShortBurst(msgspec.Struct, frozen=True):
     """How often a watched group is looked at."""
     window: int = SECOND
     """The span over which the throttle rate is taken."""
+    memory: int = 60 * SECOND
+    """How long a group is looked at closely after it burst."""
+    close_look: int = 5 * MILLISECOND
+    """How often, then."""
+    early: float = 0.25
+    """Of a period's quota, what must be spent before such a group bursts again."""
 
     def __post_init__(self) -> None:
         for name, fits, expected in (
@@ -43,10 +53,12 @@ class ShortBurst(msgspec.Struct, frozen=True):
             ("lasts", SHORTEST <= self.lasts <= LONGEST, "100 ms to 500 ms"),
             ("cooldown", self.cooldown >= self.lasts, f"at least as long as the burst ({self.lasts // 1000} ms)"),
             ("look", 0 < self.look <= self.window, "above 0, up to the window"),
+            ("close_look", 0 < self.close_look <= self.look, "above 0, up to `look`"),
+            ("early", 0 < self.early < 1, "above 0, below 1"),
         ):
             if not fits:
                 value = getattr(self, name)
-                shown = f"{value / MILLISECOND:g} ms" if name in ("lasts", "cooldown", "look") else value
+                shown = f"{value / MILLISECOND:g} ms" if isinstance(value, int) else value
                 raise BurstConfigError(f"short burst: {name} is {shown}", hint=f"expected {expected}")
 
     def factor(self, rate: float) -> float:
@@ -69,6 +81,7 @@ class Sample(NamedTuple):
     at: Instant
     periods: int
     throttled: int
+    usage_ns: int
 
 
 class ShortState(msgspec.Struct, frozen=True):
@@ -80,6 +93,8 @@ class ShortState(msgspec.Struct, frozen=True):
     samples: tuple[Sample, ...] = ()
     base: Bandwidth | None = None
     """While bursting: what to return to."""
+    remembered_until: Instant = Instant(0)
+    """Until then it is looked at closely."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -104,23 +119,52 @@ def step(rule: ShortBurst, state: ShortState, bandwidth: Bandwidth, counters: Co
         return Step(state, state.until)
     if state.phase is Phase.BURSTING:
         until = Instant(now + rule.cooldown)
-        return Step(ShortState(Phase.COOLING, until), until, state.base, reason="the burst is over")
-    return _watch(rule, state.samples, bandwidth, counters, now)
+        cooling = ShortState(Phase.COOLING, until, remembered_until=state.remembered_until)
+        return Step(cooling, until, state.base, reason="the burst is over")
+    return _watch(rule, state, bandwidth, counters, now)
 
 
-def _watch(
-    rule: ShortBurst, samples: tuple[Sample, ...], bandwidth: Bandwidth, counters: Counters, now: Instant
-) -> Step:
-    sample = Sample(now, counters.periods, counters.throttled_periods)
-    samples = (*(each for each in samples if each.at >= now - rule.window), sample)
+def _watch(rule: ShortBurst, state: ShortState, bandwidth: Bandwidth, counters: Counters, now: Instant) -> Step:
+    sample = Sample(now, counters.periods, counters.throttled_periods, counters.usage_ns)
+    samples = (*(each for each in state.samples if each.at >= now - rule.window), sample)
     periods = sample.periods - samples[0].periods
     throttled = sample.throttled - samples[0].throttled
     rate = throttle_rate(periods, throttled)
-    if bandwidth.quota_us is None or rate <= rule.threshold:
-        until = Instant(now + rule.look)
-        return Step(ShortState(Phase.WATCHING, until, samples), until, rate=rate)
-    factor = rule.factor(rate)
+    closely = now < state.remembered_until
+    if bandwidth.quota_us is not None and rate > rule.threshold:
+        why = f"{throttled} of {periods} periods throttled ({rate:.0%})"
+        return _burst(rule, bandwidth, rule.factor(rate), rate, why, now)
+    if closely and (why := _rush(rule, samples, bandwidth)):
+        return _burst(rule, bandwidth, rule.most, rate, why, now)
+    until = Instant(now + (rule.close_look if closely else rule.look))
+    return Step(ShortState(Phase.WATCHING, until, samples, None, state.remembered_until), until, rate=rate)
+
+
+def _rush(rule: ShortBurst, samples: tuple[Sample, ...], own: Bandwidth) -> str:
+    """How the quota goes faster than it comes in: a good part of it within a period, and by the last two looks at more
+    than its pace. Empty where it does not."""
+    last, before = samples[-1], samples[-3:][0]
+    first = next(each for each in samples if each.at >= last.at - own.period_us)
+    spent_us, lately_us, span_us = _used_us(first, last), _used_us(before, last), last.at - before.at
+    if (
+        own.quota_us is None
+        or spent_us < rule.early * own.quota_us
+        or lately_us * own.period_us <= own.quota_us * span_us
+    ):
+        return ""
+    return (
+        f"throttled lately, and of {own.quota_us / 1000:g} ms {spent_us / 1000:.0f} are spent, "
+        f"{lately_us / 1000:.0f} in the last {span_us / 1000:.0f}"
+    )
+
+
+def _used_us(one: Sample, other: Sample) -> int:
+    return (other.usage_ns - one.usage_ns) // 1000
+
+
+def _burst(rule: ShortBurst, own: Bandwidth, factor: float, rate: float, why: str, now: Instant) -> Step:
+    assert own.quota_us is not None  # only a limit can be raised
     until = Instant(now + rule.lasts)
-    write = msgspec.structs.replace(bandwidth, quota_us=int(bandwidth.quota_us * factor))
-    why = f"{throttled} of {periods} periods throttled ({rate:.0%}), quota x{factor:.2f} for {rule.lasts // 1000} ms"
-    return Step(ShortState(Phase.BURSTING, until, base=bandwidth), until, write, rate, why)
+    write = msgspec.structs.replace(own, quota_us=int(own.quota_us * factor))
+    state = ShortState(Phase.BURSTING, until, base=own, remembered_until=Instant(now + rule.memory))
+    return Step(state, until, write, rate, f"{why}, quota x{factor:.2f} for {rule.lasts // 1000} ms")

@@ -273,6 +273,8 @@ def _v2_set(file: str, machine: int) -> Writer:
         wanted = parse_list(value)
         if wanted & ~node.machine[machine]:
             fail(errno.ERANGE)
+        if node.values[file] and not wanted and _populated(node):
+            fail(errno.ENOSPC)
         node.values[file] = format_list(wanted)
 
     return write

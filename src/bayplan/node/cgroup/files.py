@@ -16,7 +16,7 @@ from bayplan.node.cgroup.port import GroupGoneError, UnsupportedError, WriteRefu
 PROCESSES = "cgroup.procs"
 
 HINTS = {
-    "EACCES": "the parent must have these CPUs, or be exclusive, first: widen from the top, narrow from the bottom",
+    "EACCES": "run as root, or in a group that was delegated to you",
     "EBUSY": "children or processes still need it: remove them, or narrow the children first",
     "EINVAL": "the value breaks a rule of the kernel: see docs/cgroups.md, What the kernel refuses",
     "ENOSPC": "give the group CPUs and memory nodes before processes, and take processes out before CPUs",
@@ -27,7 +27,11 @@ HINTS = {
     "EROFS": "control groups are mounted read-only here: mount them writable, or observe only",
     "ESRCH": "the process is gone",
 }
+_PARENT_FIRST = "the parent must have these, or be exclusive, first: widen from the top, narrow from the bottom"
 SPECIAL_HINTS = {
+    ("cpuset.cpus", "EACCES"): _PARENT_FIRST,
+    ("cpuset.mems", "EACCES"): _PARENT_FIRST,
+    ("cpuset.cpu_exclusive", "EACCES"): _PARENT_FIRST,
     (
         "cpu.cfs_quota_us",
         "EINVAL",

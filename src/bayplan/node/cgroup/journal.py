@@ -123,14 +123,11 @@ class Journal:
         line = msgspec.json.encode(entry) + b"\n"
         size = os.fstat(self._descriptor).st_size
         try:
-            if os.write(self._descriptor, line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            _write_all(self._descriptor, line)
             os.fdatasync(self._descriptor)
         except OSError as error:
             os.ftruncate(self._descriptor, size)
-            raise FullJournalError(
-                f"journal {self.path}: {error.strerror}", hint="nothing was written; free space"
-            ) from error
+            raise self._full(error) from error
         self.entries.append(entry)
         if len(self.entries) >= self._rewrite_at:
             self._rewrite()
@@ -146,8 +143,13 @@ class Journal:
         fresh = self.path.with_name(self.path.name + ".new")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         lines = [msgspec.json.encode(each) + b"\n" for each in (Head(self.boot), *self.entries)]
-        os.write(descriptor, b"".join(lines))
-        os.fsync(descriptor)
+        try:
+            _write_all(descriptor, b"".join(lines))
+            os.fsync(descriptor)
+        except OSError as error:  # the old one is whole, and goes on
+            os.close(descriptor)
+            fresh.unlink()
+            raise self._full(error) from error
         os.replace(fresh, self.path)
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_CLOEXEC)
         os.fsync(folder)
@@ -156,10 +158,19 @@ class Journal:
             os.close(self._descriptor)
         self._descriptor = descriptor
 
+    def _full(self, error: OSError) -> FullJournalError:
+        return FullJournalError(f"journal {self.path}: {error.strerror}", hint="nothing was written; free space")
+
     def close(self) -> None:
         """Let another process have it."""
         os.close(self._descriptor)
         os.close(self._lock)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """Write all of it; what a full disk takes in part is an error, too."""
+    if os.write(descriptor, data) < len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def read(path: Path, boot: str) -> list[Entry]:
@@ -201,7 +212,10 @@ def compact(entries: Iterable[Entry]) -> list[Entry]:
                 latest[pid, new] = Moved(pid, before.old, new) if isinstance(before, Moved) else entry
             case Change(path, _, last, new):
                 before = latest.pop(path, None)
-                latest[path] = Change(path, before.old, last, new) if isinstance(before, Change) else entry
+                # what neither stood there nor was written by us is somebody else's: that is to come back then
+                if isinstance(before, Change) and last in (before.old, before.last, before.new):
+                    entry = Change(path, before.old, last, new)
+                latest[path] = entry
             case Enabled(path, controllers):
                 before = latest.pop((Enabled, path), None)
                 earlier = before.controllers if isinstance(before, Enabled) else ()

@@ -86,12 +86,17 @@ class Foreign(msgspec.Struct, frozen=True):
 
 
 class Undone(msgspec.Struct, frozen=True):
-    """What became of a journal. `stuck` stays in it, with the kernel's word: undo again later."""
+    """What became of a journal. `stuck` stays in it, with the kernel's word: undo again later.
+
+    `widened` are sets that were empty, which version 2 does not let them be again while processes run there: they have
+    the parent's now, which is what empty meant.
+    """
 
     restored: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     foreign: tuple[Foreign, ...] = ()
     stuck: tuple[tuple[str, str], ...] = ()
+    widened: tuple[str, ...] = ()
 
 
 def undo(journal: Journal, files: Files) -> Undone:
@@ -100,7 +105,9 @@ def undo(journal: Journal, files: Files) -> Undone:
     undoing.run()
     stuck = [(undoing.place_of(each), undoing.stuck[each]) for each in undoing.pending]
     journal.keep_only(reversed(undoing.pending))
-    return Undone(tuple(undoing.restored), tuple(undoing.gone), tuple(undoing.foreign), tuple(stuck))
+    return Undone(
+        tuple(undoing.restored), tuple(undoing.gone), tuple(undoing.foreign), tuple(stuck), tuple(undoing.widened)
+    )
 
 
 class _Undoing:
@@ -115,6 +122,7 @@ class _Undoing:
         self.restored: list[str] = []
         self.gone: list[str] = []
         self.foreign: list[Foreign] = []
+        self.widened: list[str] = []
 
     def run(self) -> None:
         lifted = False
@@ -163,8 +171,16 @@ class _Undoing:
         if found not in (entry.last, entry.new):
             self.foreign.append(Foreign(entry.path, found, entry.new, entry.old))
             return
-        self.files.write(entry.path, entry.old)
-        self.restored.append(entry.path)
+        try:
+            self.files.write(entry.path, entry.old)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or entry.old:
+                raise
+            directory, _, file = entry.path.rpartition("/")
+            self.files.write(entry.path, self.files.read(f"{directory.rpartition('/')[0]}/{file}.effective"))
+            self.widened.append(entry.path)
+        else:
+            self.restored.append(entry.path)
 
     def _disable(self, entry: Enabled) -> None:
         directory = entry.path.rpartition("/")[0]

@@ -18,10 +18,10 @@ class Mount(msgspec.Struct, frozen=True):
     controllers: frozenset[str]
     writable: bool
 
-    def group_of(self, path: str) -> str:
-        """The directory here of a group named from the hierarchy's root."""
+    def group_of(self, path: str) -> str | None:
+        """The directory here of a group named from the hierarchy's root; None: it is not in the part mounted here."""
         inside = os.path.relpath(path, self.root)
-        return self.point if inside == "." else os.path.normpath(f"{self.point}/{inside}")
+        return None if path.startswith("/..") or inside.startswith("..") else os.path.normpath(f"{self.point}/{inside}")
 
 
 def read_mounts(proc: str = "/proc") -> tuple[Mount, ...]:

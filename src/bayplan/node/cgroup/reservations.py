@@ -1,9 +1,9 @@
 """Reservations on the machine: which limits go where, in the order that keeps each step valid.
 
-As kubelet 1.36 enforces node allocatable (cm/node_container_manager_linux.go): the group of all pods gets the shares and
-the memory limit of what is allocatable, capacity less both reservations; the groups of the system and of kubelet, which
-must exist, get their own. CPU is a share only, never a quota. Where CPUs are reserved too, the two reserved groups are
-confined to them.
+As kubelet 1.36 enforces node allocatable (cm/node_container_manager_linux.go): the group of all pods gets the shares
+and the memory limit of what is allocatable, capacity less both reservations; the groups of the system and of kubelet,
+which must exist, get their own. CPU is a share only, never a quota. Where CPUs are reserved too, the two reserved
+groups are confined to them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from bayplan.model.errors import PermanentError
 from bayplan.node.cgroup.conversions import milli_to_shares
 from bayplan.node.cgroup.journalled import JournalledTree
+from bayplan.node.cgroup.ordering import cpuset_steps
 from bayplan.node.cgroup.port import GroupGoneError
 from bayplan.node.sets import CpuSet, format_list
 
@@ -41,7 +42,7 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class Reservations(msgspec.Struct, frozen=True):
-    """All that is to be enforced. `reserves` not enforced still count against what is allocatable: give them no group."""
+    """All that is to be enforced. A reserve without a group is not enforced, and counts all the same."""
 
     capacity: Amount
     pods_group: str = "/kubepods"
@@ -137,8 +138,9 @@ def _apply(tree: JournalledTree, write: Write) -> None:
 
 
 def _confine(tree: JournalledTree, path: str, cpus: CpuSet) -> None:
-    """Narrow a group and all below it, from the bottom; one below that would have nothing left gets all of these."""
-    for group in reversed(list(tree.walk(path))):
-        seen = group.cpuset()
-        if group.path == path or seen.cpus & ~cpus:
-            group.set_cpuset(cpus if group.path == path else seen.cpus & cpus or cpus, seen.mems)
+    """Give a group these CPUs and keep all below within them; one below that would have none left gets all of them."""
+    before = {group.path: group.cpuset().cpus for group in tree.walk(path)}
+    after = {each: cpus if each == path else old & cpus or cpus for each, old in before.items() if old or each == path}
+    for each, value in cpuset_steps({each: (before[each], new) for each, new in after.items()}):
+        group = tree.group(each)
+        group.set_cpuset(value, group.cpuset().mems)

@@ -27,6 +27,7 @@ from bayplan.node.sets import CpuSet, NodeSet, format_list, parse_list
 CONTROLLERS = ("cpu", "cpuset", "memory")
 PAGE = 4096
 QUOTA, BURST = frozenset({"quota_us", "period_us"}), frozenset({"burst_us"})
+EXCLUSIVE = "cpuset.cpus.exclusive"
 PARTITION_STATE = re.compile(r"(?P<state>\w+)(?: invalid(?: \((?P<reason>.*)\))?)?$")
 
 
@@ -86,20 +87,46 @@ class V2Group:
         return Partition(found["state"]), refusal
 
     def set_cpuset(self, cpus: CpuSet, mems: NodeSet) -> None:
+        """Say where the group may run; a set that processes use cannot be emptied, and takes the parent's instead."""
+        if not (cpus and mems) and self._dir.table("cgroup.events")["populated"]:
+            now, above = self.cpuset(), self._tree.group(self._path.rpartition("/")[0] or "/").cpuset()
+            cpus = cpus or (above.effective_cpus if now.cpus else 0)
+            mems = mems or (above.effective_mems if now.mems else 0)
         wanted = (("cpuset.cpus", format_list(cpus)), ("cpuset.mems", format_list(mems)))
         self._dir.write_all([(file, value) for file, value in wanted if self._dir.read(file) != value])
 
     def set_partition(self, partition: Partition) -> None:
-        """Ask for the CPUs to be exclusive; what the kernel would only call invalid is put back and refused."""
+        """Ask for the CPUs to be exclusive; what the kernel would only call invalid is put back and refused.
+
+        Since Linux 6.7 the groups above need not be partitions if the CPUs are set aside all the way down.
+        """
         before, _ = self._partition()
+        asked = partition is not Partition.MEMBER
+        if asked:
+            self._set_aside(True)
         self._dir.write("cpuset.cpus.partition", partition)
         _, refusal = self._partition()
         if refusal:
             self._dir.write("cpuset.cpus.partition", before)
+        if refusal or not asked:
+            self._set_aside(False)
+        if refusal:
             raise WriteRefusedError(
                 f'{self._dir.path}/cpuset.cpus.partition: the kernel refuses "{partition}": {refusal}',
-                hint="a partition needs CPUs of its own, and every group above it must be a partition too",
+                hint="a partition needs CPUs of its own; before Linux 6.7 every group above it must be a partition too",
             )
+
+    def _set_aside(self, on: bool) -> None:
+        """Add this group's CPUs to cpuset.cpus.exclusive from the top down, or take them out from the bottom up."""
+        cpus = parse_list(self._dir.read("cpuset.cpus"))
+        names = self._path.strip("/").split("/")
+        line = [self._tree.directory("/" + "/".join(names[:depth])) for depth in range(1, len(names) + 1)]
+        for each in line if on else reversed(line):
+            if each.has(EXCLUSIVE):
+                old = parse_list(each.read(EXCLUSIVE))
+                new = old | cpus if on else old & ~cpus
+                if new != old:
+                    each.write(EXCLUSIVE, format_list(new))
 
     def memory_limit(self) -> int | None:
         limit = self._dir.read("memory.max")

@@ -26,7 +26,12 @@ class Form(NamedTuple):
     names: tuple[str, ...]
     fields: tuple[Field, ...]
     may_lack: bool = False
-    """Whether a checksum of 0 is accepted, as the kubelet does with its oldest files."""
+    """Whether a checksum of 0 is accepted, as the kubelet does with its oldest files. They have no other fields: one
+    that is not known may be what a checksum has become."""
+
+    def accepts_none(self, document: dict[str, Any]) -> bool:
+        """Whether the document may do without a checksum."""
+        return self.may_lack and document.keys() <= {"checksum", *(field.key for field in self.fields)}
 
     def checksums(self, document: dict[str, Any]) -> list[int]:
         """What the checksum of a document in this format may be."""
@@ -47,7 +52,7 @@ def decoded(blob: bytes | str, kind: type[T], source: str) -> tuple[T, dict[str,
     try:
         document = msgspec.json.decode(blob)
         return msgspec.convert(document, kind, str_keys=True), document
-    except (msgspec.DecodeError, UnicodeDecodeError) as broken:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as broken:
         raise CheckpointError(source, f"not a checkpoint of the kubelet: {broken}") from broken
 
 
@@ -65,7 +70,7 @@ def fitting(document: dict[str, Any], forms: Sequence[Form], expected: int, sour
     """The format whose checksum is the expected one. Raises CorruptCheckpointError."""
     found: list[int] = []
     for form in forms:
-        if not expected and form.may_lack:
+        if not expected and form.accepts_none(document):
             return form
         sums = form.checksums(document)
         if expected in sums:

@@ -80,6 +80,7 @@ def read_cpu_state(blob: bytes, source: str = FILE) -> KubeletCpus:
     wrapped, document = decoded(blob, Wrapped, source)
     data = unwrapped(wrapped, source)
     content, _ = decoded(blob if data is None else data, _Content, source)
+    _check_entries(content, data is None, source)
     try:
         version = 4 if data is not None else fitting(document, _forms(content), wrapped.checksum, source).version
         return _read(content, version)
@@ -105,6 +106,13 @@ def to_start_from(read: KubeletCpus, source: str = FILE) -> CpuState:
                 )
         owners[uid] = cpus
     return read.state
+
+
+def _check_entries(content: _Content, may_be_v1: bool, source: str) -> None:
+    """Containers go by pods, or in V1 by themselves."""
+    alone = {isinstance(entry, str) for entry in (content.entries or {}).values()}
+    if True in alone and (False in alone or content.pod_entries is not None or not may_be_v1):
+        raise CheckpointError(source, "not a checkpoint of the kubelet: some entries name no pod")
 
 
 def _forms(content: _Content) -> tuple[Form, ...]:

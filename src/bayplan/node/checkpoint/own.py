@@ -34,10 +34,18 @@ class _Cpus(msgspec.Struct, frozen=True):
     assignments: dict[str, dict[str, str]]
 
 
+class _Table(msgspec.Struct, frozen=True):
+    total: int
+    system_reserved: int
+    allocatable: int
+    reserved: int
+    free: int
+
+
 class _Node(msgspec.Struct, frozen=True):
     assignments: int
     cells: str
-    tables: dict[str, dict[str, int]]
+    tables: dict[str, _Table]
 
 
 class _Block(msgspec.Struct, frozen=True):
@@ -95,7 +103,7 @@ def decode(blob: bytes, source: str) -> Checkpoint:
         if _checksum(content) != envelope.checksum:
             raise CorruptCheckpointError(source, envelope.checksum, _checksum(content))
         return _read(msgspec.json.decode(content, type=_State))
-    except (msgspec.DecodeError, UnicodeDecodeError) as broken:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as broken:
         raise CheckpointError(source, f"not a checkpoint: {broken}") from broken
     except BadListError as wrong:
         raise CheckpointError(source, wrong.message) from wrong
@@ -118,7 +126,7 @@ def _written(checkpoint: Checkpoint) -> _State:
             id_: _Node(
                 node.assignments,
                 format_list(node.cells),
-                {name: table._asdict() for name, table in node.tables.items()},
+                {name: _Table(*table) for name, table in node.tables.items()},
             )
             for id_, node in memory.nodes.items()
         },
@@ -157,7 +165,7 @@ def _memory(written: _State) -> MemoryState:
             id_: NodeMemory(
                 node.assignments,
                 parse_list(node.cells),
-                {name: Table(**table) for name, table in node.tables.items()},
+                {name: Table(*msgspec.structs.astuple(table)) for name, table in node.tables.items()},
             )
             for id_, node in written.memory.items()
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 
@@ -19,6 +20,7 @@ SIGNALS = (
     *(f"{disk}.{what}" for disk in ("nodefs", "imagefs", "containerfs") for what in ("available", "inodesFree")),
     "pid.available",
 )
+_PERCENTAGE = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)%+")
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -84,9 +86,12 @@ def _threshold(signal: str, text: str, path: str, faults: Faults) -> Threshold:
 
 
 def _share(signal: str, text: str, path: str, faults: Faults) -> float:
+    found = _PERCENTAGE.fullmatch(text)
     try:
-        share = _single(_single(float(text.rstrip("%"))) / 100)
-    except (ValueError, OverflowError):
+        share = _single(_single(float(found[1])) / 100) if found else None
+    except OverflowError:
+        share = None
+    if share is None:
         faults.add(path, f"expected a percentage, not {shown(text)}")
         return 0.0
     if not 0 <= share <= 1:

@@ -5,10 +5,11 @@ A flag may come more than once: lists and maps grow, anything else is what was s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bayplan.model.faults import Faults, unknown
+from bayplan.model.faults import Faults, shown, unknown
 from bayplan.model.resources import HUGEPAGES_PREFIX, MEMORY
 from bayplan.node.configuration.names import OTHER_FLAGS
 from bayplan.node.flags import BOOLEANS
@@ -24,7 +25,7 @@ def _text(value: str, _: Any) -> str:
 
 def _boolean(value: str, _: Any) -> bool:
     if value not in BOOLEANS:
-        raise FlagValueError(f'strconv.ParseBool: parsing "{value}": invalid syntax')
+        raise FlagValueError(f"strconv.ParseBool: parsing {shown(value)}: invalid syntax")
     return BOOLEANS[value]
 
 
@@ -63,7 +64,7 @@ def _of_node(part: str) -> dict[str, Any]:
             "the reserved memory has incorrect format, "
             f"expected numaNodeID:type=quantity[,type=quantity...], got {part}"
         )
-    if not node.removeprefix("-").removeprefix("+").isdecimal():
+    if not re.fullmatch("[+-]?[0-9]{1,18}", node):
         raise FlagValueError(f"failed to convert the NUMA node ID, expected integer, got {node}")
     limits = {}
     for limit in rest[0].split(","):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bayplan.model.faults import shown
 from bayplan.node.errors import PolicyError
 from bayplan.node.flags import boolean
 
@@ -67,7 +68,7 @@ def read_options(options: Mapping[str, str]) -> StaticOptions:
     for name, value in options.items():
         if name not in _FIELDS:
             known = ", ".join(_FIELDS)
-            raise PolicyError(f'unknown CPU Manager Policy option: "{name}"', hint=f"known: {known}")
+            raise PolicyError(f"unknown CPU Manager Policy option: {shown(name)}", hint=f"known: {known}")
         on[name] = boolean(name, value)
     for one, other in _NOT_TOGETHER:
         if on.get(one) and on.get(other):

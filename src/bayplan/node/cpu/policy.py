@@ -83,10 +83,10 @@ class StaticPolicy:
     def started(self, state: CpuState) -> CpuState:
         """The state to go on with: the given one, checked, or the first one of an empty node. Raises StateError."""
         every = self.topology.all & ~self.reserved if self.options.strict else self.topology.all
-        if not state.default:
-            if state.assignments:
-                raise StateError("default cpuset cannot be empty", hint=_DRAIN)
+        if not state.default and not state.assignments:
             return CpuState(every)
+        if not state.default and (self.as_upstream or not self.options.strict):  # strictly, all may be someone's own
+            raise StateError("default cpuset cannot be empty", hint=_DRAIN)
         for told in (self._reservation_fault(state), _overlap(state)):
             if told:
                 raise StateError(told, hint=_DRAIN)

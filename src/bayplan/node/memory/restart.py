@@ -36,12 +36,12 @@ def _blocks(state: MemoryState) -> Iterator[tuple[str, str, Block]]:
 
 
 def _check_place(uid: str, container: str, block: Block, fresh: Nodes) -> None:
+    """The nodes must be there, and what lies on them must come from one of them: not every node has every page size."""
     who = f"[memorymanager] (pod: {uid}, container: {container})"
-    for each in ids_of(block.nodes):
-        if each not in fresh:
-            raise StateError(f"{who} the memory assignment uses the NUMA that does not exist")
-        if block.resource not in fresh[each].tables:
-            raise StateError(f"{who} the memory assignment uses memory resource that does not exist")
+    if any(each not in fresh for each in ids_of(block.nodes)):
+        raise StateError(f"{who} the memory assignment uses the NUMA that does not exist")
+    if block.size and all(block.resource not in fresh[each].tables for each in ids_of(block.nodes)):
+        raise StateError(f"{who} the memory assignment uses memory resource that does not exist")
 
 
 def _difference(real: Mapping[int, NodeMemory], replayed: Nodes, groups: Mapping[int, set[NodeSet]]) -> str:

@@ -1,9 +1,10 @@
 """The quota, period or burst that would end a throttling, computed from the work that was seen.
 
 A group may use its quota in every period, and with a burst also what it saved: a bucket that holds quota + burst and
-gets a quota a period. Work W that runs on p CPUs lasts W/p, and sees at least floor(W/p / period) refills, so it is not
-throttled when  quota + burst + refills * quota >= W.  The kernel takes a burst of at most the quota, and periods
-from 1 ms to 1 s. Each CPU holds up to a slice (5 ms) that the others cannot use: it is added for every CPU but one.
+gets a quota a period. Work W on p CPUs that begins just after a refill spans k = ceil(W/p / period) periods. It is not
+throttled when the bucket holds enough until the last refill, (k-1) * p * period - (k-2) * quota, and to the end,
+W - (k-1) * quota. The kernel takes a burst of at most the quota, and periods from 1 ms to 1 s. Each CPU holds up to a
+slice (5 ms) that the others cannot use: it is added to the work for every CPU but one.
 """
 
 from __future__ import annotations
@@ -46,28 +47,30 @@ def needed_us(work_us: float, parallel: int) -> int:
 
 def more_quota(now: Bandwidth, cpus: float, why: str) -> Remedy:
     """A limit of so many CPUs."""
-    return Remedy(Lever.QUOTA, msgspec.structs.replace(now, quota_us=_up(cpus * now.period_us)), why)
+    quota = _at_least_more(cpus * now.period_us, now.quota_us)
+    return Remedy(Lever.QUOTA, msgspec.structs.replace(now, quota_us=quota), why)
 
 
 def quota_for(now: Bandwidth, work_us: int, parallel: int) -> Remedy:
     """A quota that one period of the burst fits into."""
     most = parallel * now.period_us  # all the CPUs it can run on, all the period
-    quota = min(needed_us(min(work_us, most), parallel), most)
+    quota = _at_least_more(min(needed_us(min(work_us, most), parallel), most), now.quota_us)
     why = f"a quota of {_ms(quota)} a period holds the {_ms(min(work_us, most))} that it uses in one"
-    return Remedy(Lever.QUOTA, msgspec.structs.replace(now, quota_us=_up(quota)), why)
+    return Remedy(Lever.QUOTA, msgspec.structs.replace(now, quota_us=quota), why)
 
 
 def burst_for(now: Bandwidth, work_us: int, parallel: int) -> Remedy:
     """A burst that holds what is above the quota; the quota grows where the kernel's bound on bursts asks for it."""
-    quota = now.quota_us or 0
-    refills = math.floor(work_us / parallel / now.period_us)
+    quota, period = now.quota_us or 0, now.period_us * parallel
     needed = needed_us(work_us, parallel)
-    missing = needed - quota * (1 + refills)
-    if missing <= quota:
-        burst = _up(max(missing, _STEP_US))
+    periods = math.ceil(needed / period)
+    missing = max(needed - periods * quota, (periods - 1) * (period - quota))
+    burst = _at_least_more(max(missing, _STEP_US), now.burst_us)
+    if burst <= quota:
         why = f"a burst of {_ms(burst)} lets it save for the {_ms(work_us)} that it uses at a time"
         return Remedy(Lever.BURST, msgspec.structs.replace(now, burst_us=burst), why)
-    quota = _up(needed / (2 + refills))
+    # the same with a burst of one quota
+    quota = _at_least_more(max(needed / (periods + 1), (periods - 1) * period / periods), now.quota_us)
     why = (
         f"bursts of {_ms(work_us)} need a quota of {_ms(quota)} and a burst as large: "
         "the kernel takes no burst above the quota"
@@ -82,7 +85,13 @@ def period_for(now: Bandwidth, work_us: int, parallel: int) -> Remedy | None:
     if not now.period_us < period <= LONGEST_PERIOD_US:
         return None
     why = f"a period of {_ms(period)} with the same limit of {limit:.2f} CPUs holds a burst of {_ms(work_us)}"
-    return Remedy(Lever.PERIOD, Bandwidth(_up(limit * period), period, 0), why)
+    return Remedy(Lever.PERIOD, msgspec.structs.replace(now, quota_us=_up(limit * period), period_us=period), why)
+
+
+def _at_least_more(micros: float, now_us: int | None) -> int:
+    """What was computed, or where that is no more than there is, which did not suffice, a quarter more than that."""
+    found = _up(micros)
+    return found if found > (now_us or 0) else _up((now_us or 0) * HEADROOM)
 
 
 def _up(micros: float) -> int:

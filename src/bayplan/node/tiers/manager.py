@@ -9,13 +9,15 @@ The manager keeps time with the clock it is given and has no timer: whoever driv
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import msgspec
 
 from bayplan.model.clock import MILLISECOND, SECOND, Clock, Instant
-from bayplan.model.errors import PermanentError
+from bayplan.model.errors import BayplanError, PermanentError
 from bayplan.node.burst.holds import Hold, Holds
 from bayplan.node.burst.short import throttle_rate
-from bayplan.node.cgroup.port import Bandwidth, Counters, GroupGoneError, Tree
+from bayplan.node.cgroup.port import Bandwidth, Counters, Group, GroupGoneError, Tree
 from bayplan.node.tiers.budget import Budget
 from bayplan.node.tiers.metrics import ThrottleMetrics
 from bayplan.node.tiers.task import Task
@@ -54,10 +56,34 @@ class TierError(PermanentError):
     code = "BP-N051"
 
 
+@runtime_checkable
+class _CountsShares(Protocol):
+    """A group of version 1, whose own unit is finer than the weight: what was found goes back in it."""
+
+    def shares(self) -> int: ...
+
+    def set_shares(self, shares: int) -> None: ...
+
+
+class _Weight:
+    """A group's soft share as it was found."""
+
+    def __init__(self, group: Group) -> None:
+        self._own = group.weight()
+        self._shares = group.shares() if isinstance(group, _CountsShares) else None
+
+    def write(self, group: Group, share: float) -> None:
+        """Give the group a part of it; all of it is exactly what was found."""
+        if share == 1 and self._shares is not None and isinstance(group, _CountsShares):
+            group.set_shares(self._shares)
+        else:
+            group.set_weight(max(1, round(self._own * share)))
+
+
 class _Kept(msgspec.Struct):
     task: Task
     tier: Tier
-    weight: int
+    weight: _Weight
     looks: list[tuple[Instant, Counters]]
     metrics: ThrottleMetrics = msgspec.field(default_factory=ThrottleMetrics)
     budget: Budget = Budget()
@@ -75,26 +101,41 @@ class TierManager:
         """Take a task on. Raises TierError, GroupGoneError, WriteRefusedError."""
         if task.id in self._tasks:
             raise TierError(f"task {task.id} is there already", hint="set_tier moves it to another tier")
-        group = task.enter(self._tree)
-        looks = [(self._clock.now(), group.counters())]
-        self._tasks[task.id] = _Kept(task, TIERS[0], group.weight(), looks)
-        self.set_tier(task.id, tier)
+        _tier(task.id, tier)
+        try:
+            group = task.enter(self._tree)
+            looks = [(self._clock.now(), group.counters())]
+            self._tasks[task.id] = _Kept(task, TIERS[0], _Weight(group), looks)
+            self.set_tier(task.id, tier)
+        except BayplanError:
+            if task.id in self._tasks:
+                self.remove(task.id)
+            else:
+                task.leave(self._tree)
+            raise
 
     def remove(self, task_id: str) -> None:
-        """Give the task's group its own weight and limit back, and forget the task."""
+        """Give the task's group its own weight and limit back, and forget the task. Raises WriteRefusedError."""
         kept = self._kept(task_id)
         self._holds.release(kept.task.path)
         del self._tasks[task_id]
         try:
-            self._tree.group(kept.task.path).set_weight(kept.weight)
-            kept.task.leave(self._tree)
+            kept.weight.write(self._tree.group(kept.task.path), 1)
         except GroupGoneError:
             return  # the container ended, and its limits with it
+        finally:
+            kept.task.leave(self._tree)
 
     def close(self) -> None:
-        """Remove every task."""
+        """Remove every task. One that cannot be does not keep the others: the first refusal is raised at the end."""
+        refusals: list[BayplanError] = []
         for task_id in [*self._tasks]:
-            self.remove(task_id)
+            try:
+                self.remove(task_id)
+            except BayplanError as error:
+                refusals.append(error)
+        if refusals:
+            raise refusals[0]
 
     def tier(self, task_id: str) -> Tier:
         """The tier a task is in. Raises TierError."""
@@ -107,12 +148,10 @@ class TierManager:
     def set_tier(self, task_id: str, number: int) -> None:
         """Move a task to a tier. Raises TierError, GroupGoneError, WriteRefusedError."""
         kept = self._kept(task_id)
-        if not 0 <= number < len(TIERS):
-            raise TierError(f"task {task_id}: no tier {number}", hint=f"tiers are 0 to {len(TIERS) - 1}")
-        tier, path = TIERS[number], kept.task.path
-        self._tree.group(path).set_weight(max(1, round(kept.weight * tier.share)))
+        tier, path = _tier(task_id, number), kept.task.path
+        kept.weight.write(self._tree.group(path), tier.share)
         if tier.quota_cpus is not None:
-            self._holds.hold(Hold(path, _capped(self._holds.own(path), tier.quota_cpus)))
+            self._hold(kept, _capped(self._holds.own(path), tier.quota_cpus))
         elif kept.tier.quota_cpus is not None:
             self._holds.release(path)
         kept.tier = tier
@@ -145,16 +184,21 @@ class TierManager:
         kept = self._kept(task_id)
         own = self._holds.own(kept.task.path)
         if not kept.tier.burst or own.quota_us is None:
-            why = "it has no limit" if own.quota_us is None else f"tier {kept.tier.number} ({kept.tier.meaning})"
+            why = "it has no limit" if kept.tier.burst else f"tier {kept.tier.number} ({kept.tier.meaning})"
             raise TierError(f"task {task_id} has no burst: {why}")
         given = msgspec.structs.replace(own, quota_us=int(own.quota_us * kept.budget.factor(kept.tier.burst)))
-        self._holds.hold(Hold(kept.task.path, given))
+        self._hold(kept, given)
         kept.metrics.burst_activations += 1
         return given
 
     def schedule_budget_reset(self, task_id: str, after: int) -> Instant:
-        """Have the task's own limit return after so many microseconds; it then rests. Raises TierError."""
+        """Have the task's own limit return after so many microseconds; it then rests.
+
+        Raises TierError, also in a tier without bursts: its quota is there to stay.
+        """
         kept = self._kept(task_id)
+        if not kept.tier.burst:
+            raise TierError(f"task {task_id} has no burst to end: tier {kept.tier.number} ({kept.tier.meaning})")
         at = Instant(self._clock.now() + after)
         self._holds.expire(kept.task.path, at)
         kept.rests_until = Instant(at + COOLDOWN)
@@ -170,12 +214,22 @@ class TierManager:
         ended = {release.path for release in self._holds.release_due(self._clock.now())}
         return [task_id for task_id, kept in self._tasks.items() if kept.task.path in ended]
 
+    def _hold(self, kept: _Kept, given: Bandwidth) -> None:
+        if left_alone := self._holds.hold(Hold(kept.task.path, given)):
+            raise TierError(f"task {kept.task.id}: {left_alone}", hint="it is theirs; the next call begins with it")
+
     def _kept(self, task_id: str) -> _Kept:
         try:
             return self._tasks[task_id]
         except KeyError as error:
             known = ", ".join(sorted(self._tasks)) or "none"
             raise TierError(f"no task {task_id}", hint=f"tasks: {known}") from error
+
+
+def _tier(task_id: str, number: int) -> Tier:
+    if not 0 <= number < len(TIERS):
+        raise TierError(f"task {task_id}: no tier {number}", hint=f"tiers are 0 to {len(TIERS) - 1}")
+    return TIERS[number]
 
 
 def _capped(own: Bandwidth, cpus: float) -> Bandwidth:

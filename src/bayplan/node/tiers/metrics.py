@@ -23,10 +23,10 @@ class Histogram(msgspec.Struct):
         """How many values there were."""
         return sum(self.counts)
 
-    def observe(self, value: int) -> None:
-        """Count a value."""
-        self.counts[bisect.bisect_left(BOUNDS_NS, value)] += 1
-        self.sum += value
+    def observe(self, value: int, times: int = 1) -> None:
+        """Count a value, so often."""
+        self.counts[bisect.bisect_left(BOUNDS_NS, value)] += times
+        self.sum += value * times
 
 
 class ThrottleMetrics(msgspec.Struct):
@@ -45,8 +45,8 @@ class ThrottleMetrics(msgspec.Struct):
         self.periods_total += after.periods - before.periods
         throttled = max(0, after.throttled_periods - before.throttled_periods)
         self.throttled_periods += throttled
-        for _ in range(throttled):
-            self.throttled_time_ns.observe(max(0, after.throttled_ns - before.throttled_ns) // throttled)
+        if throttled:
+            self.throttled_time_ns.observe(max(0, after.throttled_ns - before.throttled_ns) // throttled, throttled)
 
     def throttle_rate(self) -> float:
         """The share of periods that were throttled; of zero periods it is 0."""

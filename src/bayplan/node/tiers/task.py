@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Self
 
-from bayplan.node.cgroup.port import Group, Tree
+from bayplan.node.cgroup.port import Group, GroupGoneError, Tree, WriteRefusedError
 
 
 class Task:
@@ -41,6 +42,22 @@ class Task:
         """Move a process group, and what it has started since, back home; its group is removed."""
         if not self._processes:
             return
-        for pid in tree.group(self.path).processes():
-            tree.group(self._homes.get(pid) or next(iter(self._homes.values()), "/")).add(pid)
-        tree.remove(self.path)
+        with contextlib.suppress(GroupGoneError):
+            while processes := tree.group(self.path).processes():  # again: they may start others while they are moved
+                for pid in processes:
+                    self._send_home(tree, pid)
+            tree.remove(self.path)
+
+    def _send_home(self, tree: Tree, pid: int) -> None:
+        """Back where it was, or where the task was, or to the root; nowhere, where it has ended meanwhile."""
+        for home in (self._homes.get(pid), *self._homes.values(), "/"):
+            try:
+                if home is not None:
+                    tree.group(home).add(pid)
+                    return
+            except GroupGoneError:
+                continue
+            except WriteRefusedError:
+                if pid in tree.group(self.path).processes():
+                    raise
+                return

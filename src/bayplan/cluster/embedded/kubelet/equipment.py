@@ -71,14 +71,13 @@ def _equipment(machine: str | None, configuration: str | None) -> Equipment | Pr
         return Problem(f"{error.message} ({error.hint})" if error.hint else error.message)
 
 
-def equip(machine: str | None, configuration: str | None) -> Equipment:
-    """Read both texts. Raises PermanentError of some kind for what cannot be used."""
+def equip(machine: str | None, configuration: str | None, source: str = CONFIGURATION) -> Equipment:
+    """Read both texts; `source` is what errors call the configuration. Raises PermanentError of some kind."""
     if machine is None:
         raise EquipmentError(f"annotation {CONFIGURATION} is for a machine", hint=f"add the annotation {MACHINE}")
     found = _machine(machine)
-    settings = read_configuration(
-        None if configuration is None else _document(CONFIGURATION, configuration), source=CONFIGURATION
-    )
+    document = None if configuration is None else _document(source, configuration)
+    settings = read_configuration(document, source=source)
     shares = divide(settings, found)
     managers = NodeManagers(found, settings.policies)
     usable = dict(shares.allocatable)
@@ -96,12 +95,12 @@ def _machine(text: str) -> Machine:
     return read_machine(_document(MACHINE, text), MACHINE)
 
 
-def _document(annotation: str, text: str) -> Any:
+def _document(source: str, text: str) -> Any:
     try:
         return msgspec.yaml.decode(text)
     except msgspec.DecodeError as broken:
         why = " ".join(str(broken).split())
-        raise EquipmentError(f"annotation {annotation}: neither YAML nor JSON: {why}") from broken
+        raise EquipmentError(f"{source}: neither YAML nor JSON: {why}") from broken
 
 
 def _written(found: Amounts, devices: Mapping[str, int]) -> dict[str, str]:

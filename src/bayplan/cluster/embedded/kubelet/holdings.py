@@ -10,18 +10,15 @@ has a record as well, of what was free at that moment.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from bayplan.model.errors import PermanentError
 from bayplan.model.pods import Pod
 from bayplan.node.sets import format_list
-from bayplan.node.topology.hint import Hint, Hints
+from bayplan.node.topology.hint import Hint
 
 HOLDINGS = "bayplan.dev/holdings"
-_MOST = 8
-"""So many hints of a resource are written down."""
 
 
 class HoldingsError(PermanentError):
@@ -35,18 +32,6 @@ class HoldingsError(PermanentError):
             f"nobody knows what pod {meta.namespace}/{meta.name} holds: annotation {HOLDINGS} {why}",
             hint="delete the pod; the annotation is the kubelet's own",
         )
-
-
-class Hinted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the manager of one resource said: the NUMA nodes it prefers, or, if there are none, the fewest that do."""
-
-    nodes: tuple[str, ...] = ()
-    """Lists of nodes, any of which will do."""
-    more: int = 0
-    """How many others there are."""
-    preferred: bool = False
-    anywhere: bool = False
-    """No opinion."""
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
@@ -68,7 +53,8 @@ class Held(msgspec.Struct, frozen=True, omit_defaults=True):
     preferred: bool = False
     why: str = ""
     """What made it choose; empty where it has no part in it."""
-    hints: dict[str, Hinted] = {}
+    hints: dict[str, str] = {}
+    """Which NUMA nodes each resource would be best on, in words."""
 
 
 class Refused(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,9 +64,12 @@ class Refused(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where they stopped; empty where the pod was decided as a whole."""
     free: dict[str, dict[str, str]] = {}
     """What could have been given, by resource and NUMA node: CPUs as a list, amounts of everything else."""
+    policy: str = ""
+    """The topology manager's, with its scope, where it had a say."""
     affinity: str | None = None
     why: str = ""
-    hints: dict[str, Hinted] = {}
+    hints: dict[str, str] = {}
+    """Which NUMA nodes each resource would be best on, in words."""
 
 
 class Holdings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -122,24 +111,3 @@ def holdings_of(pod: Pod) -> Holdings | None:
 def nodes_text(hint: Hint | None) -> str | None:
     """The NUMA nodes of a hint; None for any."""
     return None if hint is None or hint.nodes is None else format_list(hint.nodes)
-
-
-def told(providers: Mapping[str, Hints]) -> dict[str, Hinted]:
-    """The hints of all managers that have an opinion, by resource."""
-    return {
-        resource: Hinted(anywhere=True) if hints is None else _hinted(hints)
-        for found in providers.values()
-        for resource, hints in (found or {}).items()
-    }
-
-
-def _hinted(hints: Iterable[Hint]) -> Hinted:
-    every = [*hints]
-    best = [hint.nodes for hint in every if hint.preferred]
-    rest = [hint.nodes for hint in every if hint.nodes is not None]
-    fewest = min((nodes.bit_count() for nodes in rest), default=0)
-    masks = best or [nodes for nodes in rest if nodes.bit_count() == fewest]
-    if None in masks:
-        return Hinted(anywhere=True)
-    texts = tuple(format_list(nodes) for nodes in masks if nodes is not None)
-    return Hinted(texts[:_MOST], max(0, len(texts) - _MOST), bool(best))

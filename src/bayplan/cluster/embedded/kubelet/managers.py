@@ -24,7 +24,6 @@ from bayplan.cluster.embedded.kubelet.holdings import (
     Refused,
     holdings_of,
     nodes_text,
-    told,
 )
 from bayplan.model.pods import Pod
 from bayplan.model.qos import QosClass
@@ -37,6 +36,7 @@ from bayplan.node.errors import AllocationError, StateError
 from bayplan.node.memory.state import Block as MemoryBlock
 from bayplan.node.memory.state import MemoryState, reserve
 from bayplan.node.needs import PodNeed, needs_of
+from bayplan.node.reasons import hinted
 from bayplan.node.sets import BadListError, CpuSet, format_list, parse_list
 from bayplan.node.topology.manager import Admission, Choice
 
@@ -216,7 +216,7 @@ def _held(need: PodNeed, admission: Admission, managers: NodeManagers) -> Iterat
                 affinity=nodes_text(holding.affinity),
                 preferred=holding.affinity is not None and holding.affinity.preferred,
                 why=choice.why.value if choice else "",
-                hints=told(choice.hints) if choice else {},
+                hints=hinted(choice.hints) if choice else {},
             ),
         )
 
@@ -232,9 +232,10 @@ def _refused(need: PodNeed, admission: Admission, before: NodeManagers) -> Refus
     return Refused(
         container=admission.refusal.container or (choice.container if choice else ""),
         free={name: free for name, free in _free(before) if name == CPU or name in asked},
+        policy=f"{before.policies.topology.policy} by {before.policies.topology.scope}" if choice else "",
         affinity=nodes_text(choice.best) if choice else None,
         why=choice.why.value if choice else "",
-        hints=told(choice.hints) if choice else {},
+        hints=hinted(choice.hints) if choice else {},
     )
 
 

@@ -1,0 +1,30 @@
+"""Nodes that have a machine, for `bayplan up --empty`: what they say of it, and what they offer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bayplan.cli.cpu.machine_option import chosen_machine
+from bayplan.cluster.embedded.kubelet.equipment import CONFIGURATION, MACHINE, equip
+from bayplan.node.machines import names
+from bayplan.simulate.manifests import KUBELET_VERSION
+
+Doc = dict[str, Any]
+
+
+def machine_shape(machine: str, configuration: Path | None) -> Doc:
+    """The shape of nodes with a machine, by name or file. Raises PermanentError of some kind, OSError."""
+    chosen_machine(machine)  # its errors name the lines of the file
+    said = {MACHINE: machine if machine in names() else Path(machine).read_text()}
+    if configuration is not None:
+        said[CONFIGURATION] = configuration.read_text()
+    equipment = equip(said[MACHINE], said.get(CONFIGURATION), str(configuration))
+    return {
+        "metadata": {"labels": {"kubernetes.io/os": "linux"}, "annotations": said},
+        "status": {
+            "capacity": dict(equipment.capacity),
+            "allocatable": dict(equipment.allocatable),
+            "nodeInfo": {"kubeletVersion": KUBELET_VERSION, "operatingSystem": "linux"},
+        },
+    }
