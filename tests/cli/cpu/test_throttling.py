@@ -34,6 +34,7 @@ from tests.node.throttling.bucket import Job, every, watched
 Capture = pytest.CaptureFixture[str]
 
 MS = 1000
+COMMAND = [sys.executable, "-m", "bayplan", "cpu", "explain", "throttling"]
 
 
 def _observer(version: int = 2) -> Observer:
@@ -191,7 +192,7 @@ def test_the_proof_has_both_rates() -> None:
 def test_a_signal_during_a_try_undoes_it(throttled: Group, tmp_path: Path, number: signal.Signals, code: int) -> None:
     own = throttled.bandwidth()
     process = subprocess.Popen(
-        [sys.executable, "-m", "bayplan", *"cpu explain throttling --try --for 2s --group".split(), throttled.path],
+        [*COMMAND, "--try", "--for", "2s", "--group", throttled.path],
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

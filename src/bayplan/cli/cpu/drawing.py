@@ -52,7 +52,7 @@ def draw(machine: Machine, *, width: int, holdings: Holdings | None = None) -> l
     if holdings and holdings.legend:
         lines += [*_legend(holdings, width), []]
     lines += _Map(machine, holdings).sockets(width)
-    return [*lines, *_without_cpus(machine, holdings, width), *_notes(machine)]
+    return [*lines, *_without_cpus(machine, holdings, width), *_notes(machine, width)]
 
 
 def distance_lines(machine: Machine) -> list[Line]:
@@ -249,10 +249,10 @@ def _without_cpus(machine: Machine, holdings: Holdings | None, width: int) -> It
         yield from _flowed([head, *_devices(nowhere, holdings)], width, " " * (_INDENT - 1))
 
 
-def _notes(machine: Machine) -> Iterator[Line]:
+def _notes(machine: Machine, width: int) -> Iterator[Line]:
     spans = ((cache, machine.topology.nodes_of(cpus)) for cache, cpus in machine.topology.caches.items())
     wide = [f"L3 {cache} spans nodes {format_list(nodes)}" for cache, nodes in spans if nodes.bit_count() > 1]
     if wide:
-        yield from ([], [Mark("; ".join(wide), _DIM)])
+        yield from ([], *([Mark(line, _DIM)] for line in textwrap.wrap("; ".join(wide), width)))
     if machine.offline:
         yield from ([], [Mark(f"offline  {format_list(machine.offline)}", "red")])

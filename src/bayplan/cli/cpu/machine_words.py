@@ -45,13 +45,14 @@ def strided(cpus: CpuSet) -> str:
 def headline(machine: Machine, width: int) -> list[str]:
     """How many of what, in as few lines as fit."""
     topology = machine.topology
+    memory = sum(node.memory for node in machine.nodes)
     parts = [
         _many(len(topology.cpus), "CPU"),
         f"{_many(len(topology.cores), 'core')} {_threads(machine)}",
         _many(len(topology.sockets), "socket"),
         _many(len(machine.nodes), "NUMA node"),
         _many(len(topology.caches), "L3 group"),
-        amount(sum(node.memory for node in machine.nodes)),
+        *([amount(memory)] if memory else []),
         *(f"{count} {resource}" for resource, count in Counter(each.resource for each in machine.devices).items()),
     ]
     lines = [parts[0]]
