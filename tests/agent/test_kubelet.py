@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from bayplan.agent.kubelet import OwnedByKubeletError, find_kubelet, may_write, owned_by_kubelet
+from bayplan.agent.kubelet import KubeletFileError, OwnedByKubeletError, find_kubelet, may_write, owned_by_kubelet
 from bayplan.model.errors import PermanentError
 from bayplan.node.sets import parse_list
 
@@ -149,3 +150,29 @@ def test_what_the_kubelet_owns(path: str, owned: bool) -> None:
             may_write(path, beside_kubelet=False)
     else:
         may_write(path, beside_kubelet=False)
+
+
+@pytest.mark.parametrize(
+    ("call", "host_has"),
+    [
+        pytest.param("read_bytes", "a process", id="the file of a kubelet that runs"),
+        pytest.param("exists", "no process", id="the file of one that ran"),
+    ],
+)
+def test_files_that_only_root_may_read_say_so(
+    call: str, host_has: str, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.file("etc/kubelet.yaml", _CONFIG)
+    if host_has == "a process":
+        host.process(42, "/usr/bin/kubelet", "--config=/etc/kubelet.yaml")
+    original = getattr(Path, call)
+
+    def closed(path: Path) -> object:
+        if path.name in ("kubelet.yaml", "config.yaml"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return original(path)
+
+    monkeypatch.setattr(Path, call, closed)
+    with pytest.raises(KubeletFileError, match=r"\.yaml: Permission denied") as refused:
+        find_kubelet(host.proc, host.root)
+    assert refused.value.hint.startswith("run as root")

@@ -207,7 +207,30 @@ def test_threads_that_end_stay_in_the_sum_of_their_group_and_the_one_above(tmp_p
     scene.process("/a", 7)
     scene.later(1)
     found = {each.path: each.reading for each in scene.observer.look()}
-    assert {path: reading.run_queue_ns for path, reading in found.items() if reading} == {"/a": 57, "/a/b": 50}
+    assert {path: reading.run_queue_ns for path, reading in found.items() if reading} == {"/a": 50, "/a/b": 50}
+
+
+def test_an_old_thread_that_moves_in_is_no_waiting(scene: Scene) -> None:
+    scene.group("/a")
+    scene.process("/a", 0)
+    scene.observer.look()
+    old = scene.process("/a", 10**13)
+    scene.later(1)
+    scene.observer.look()
+    scene.waits(old, old, 10**13 + 500_000_000)
+    scene.later(1)
+    (watched,) = scene.observer.look()
+    assert watched.history.rates("10s").run_queue_seconds == pytest.approx(0.25)
+
+
+def test_a_group_of_version_1_without_counters_is_named(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 1)
+    scene.group("/whole")
+    for path in ("/limited", "/free"):
+        scene.group(path, 50_000 if path == "/limited" else None)
+        scene.tree.kernel.remove(f"/cpuacct{path}")
+    assert [each.path for each in scene.observer.look()] == ["/whole"]
+    assert (scene.observer.unmeasured, scene.observer.unreadable_groups) == (["/limited"], 1)
 
 
 def test_a_glance_reads_counters_and_finds_new_groups_in_time(scene: Scene) -> None:

@@ -28,8 +28,10 @@ from bayplan.node.cgroup.journalled import JournalledTree
 from bayplan.node.cgroup.port import Bandwidth, Counters, GroupGoneError
 from bayplan.node.cgroup.v1 import V1Group
 from bayplan.node.cgroup.v2 import V2Group
+from bayplan.node.throttling.causes import explain
 from bayplan.service.lifecycle import Service
 from bayplan.service.settings import HealthSettings, Settings
+from tests.node.throttling import bucket
 
 
 class Recorder:
@@ -251,3 +253,13 @@ async def test_nobody_throttled_nothing_to_advise(tmp_path: Path) -> None:
     observer = Observer(FakeTree(), SystemClock(), proc=Proc(tmp_path))
     observer.look()
     await Adviser(observer).advise()  # a close look would need /proc/stat
+
+
+async def test_a_group_that_rests_under_the_advisers_eyes_is_no_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Advised(tmp_path, monkeypatch)
+    found = explain(bucket.watched(Bandwidth(50_000), []))
+    monkeypatch.setattr("bayplan.agent.process.explain", lambda _: found)
+    await scene.adviser.advise()
+    assert scene.said == []

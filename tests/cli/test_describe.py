@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from bayplan.cli.describe.nodes import Holder, node_page
 from bayplan.cli.describe.others import other_page
-from bayplan.cli.describe.page import Page
+from bayplan.cli.describe.page import Page, head
 from bayplan.cli.describe.pods import pod_page
 from bayplan.cli.describe.workloads import workload_page
 from bayplan.model.clock import parse_rfc3339
@@ -149,6 +149,16 @@ NODE: Doc = {
 def _set(name: str, revision: str, wanted: int) -> Doc:
     meta = {"name": name, "annotations": {"deployment.kubernetes.io/revision": revision}}
     return {"metadata": meta, "spec": {"replicas": wanted}, "status": {"replicas": wanted}}
+
+
+def test_an_annotation_of_several_lines_stays_in_its_column() -> None:
+    page = Page(NOW)
+    page.pairs(head({"metadata": {"name": "n", "annotations": {"b": "x: 1\ny: 2\n", "a": "short"}}}, NOW))
+    lines = page.text().splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("Annotations:"))
+    assert [line.removeprefix("Annotations:").strip() for line in lines[start:]] == ["a: short", "b:", "x: 1", "y: 2"]
+    column = lines[start].index("a: short")
+    assert [line.index(line.strip()) for line in lines[start + 1 :]] == [column, column + 2, column + 2]
 
 
 def test_a_pod(snapshot: SnapshotAssertion) -> None:

@@ -290,9 +290,9 @@ def test_a_bare_cluster_has_the_machines_that_were_asked_for(tmp_path: Path) -> 
 
 def test_a_kubelet_configuration_that_the_machine_cannot_have_is_refused(capsys: Capture, tmp_path: Path) -> None:
     kubelet = tmp_path / "kubelet.yaml"
-    kubelet.write_text("{cpuManagerPolicy: statik}")
+    kubelet.write_text("kind: KubeletConfiguration\ncpuManagerPolicy: statik\n")
     assert main(["up", "--empty", "--machine", "vm-8", "--kubelet-config", str(kubelet)]) == 1
-    assert f'error: {kubelet}: cpuManagerPolicy: unknown policy: "statik"' in capsys.readouterr().err
+    assert f'error: {kubelet}:2: cpuManagerPolicy: unknown policy: "statik"' in capsys.readouterr().err
 
 
 def test_a_shape_without_capacity_is_refused_with_its_line(capsys: Capture, tmp_path: Path) -> None:

@@ -168,3 +168,17 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: Capture, co
     err = capsys.readouterr().err
     assert err.startswith(f"error: {path}: ")
     assert "hint: give a .jsonl or .jsonl.gz file" in err
+
+
+def test_a_file_of_another_family_is_one_error_that_names_its_own(capsys: Capture) -> None:
+    file = Path(__file__).parents[1] / "vectors/cpuburst/koord_cpuburst.jsonl.gz"
+    assert main(["conformance", "kubelet/topology_merge", str(file)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "none of its cases could be run as kubelet/topology_merge" in told.err
+    assert f"hint: bayplan conformance cpuburst/koord_cpuburst {file}" in told.err
+
+
+def test_help_names_the_families(capsys: Capture) -> None:
+    assert main(["conformance", "--help"]) == 0
+    assert set(frame.FAMILIES) <= set(capsys.readouterr().out.split())

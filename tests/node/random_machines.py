@@ -55,7 +55,7 @@ def _nodes(draw: st.DrawFn, ids: list[int]) -> tuple[NumaNode, ...]:
     return tuple(
         NumaNode(
             id=one,
-            memory=1024 * draw(st.integers(0, 2**30)),
+            memory=draw(st.just(0) | st.integers(1024, 2**30)) * 1024,
             hugepages=draw(st.dictionaries(st.sampled_from((2048, 1048576)), st.integers(0, 99)).map(_ascending)),
             distances={other: 10 if one == other else far[min(one, other), max(one, other)] for other in ids},
         )

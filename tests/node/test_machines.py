@@ -22,7 +22,7 @@ def _read(text: str, source: str = "box.yaml") -> Machine:
     return read_machine(msgspec.yaml.decode(text), source)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(machine=machines())
 def test_what_is_written_is_read(machine: Machine) -> None:
     assert _read(file_text(machine)) == machine
@@ -178,6 +178,11 @@ _NODES = "nodes: [{id: 0, memory: 1Gi}]"
             "layout: {coresPerSocket: 2, memoryPerNode: -1Gi}",
             ['layout.memoryPerNode: expected bytes, not "-1Gi"'],
             id="memory below nothing",
+        ),
+        pytest.param(
+            "layout: {coresPerSocket: 2, memoryPerNode: 64}",
+            ['layout.memoryPerNode: expected 1Mi or more, or 0, not "64": without a unit it is bytes; 64Gi is usual'],
+            id="a unit that was forgotten",
         ),
         pytest.param(
             "layout: {sockets: 2, coresPerSocket: 2, memoryPerNode: 1Gi, distances: {}}",

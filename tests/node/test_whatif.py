@@ -195,7 +195,7 @@ def _asking(wanted: Pod, resource: str, amount: str) -> Pod:
     return msgspec.structs.replace(wanted, spec=spec)
 
 
-@hypothesis_settings(max_examples=80, deadline=None)
+@hypothesis_settings(max_examples=25, deadline=None)
 @given(plans())
 def test_every_suggestion_lets_the_pod_in(plan: Plan) -> None:
     for at, outcome in enumerate(plan.outcomes):
@@ -204,7 +204,7 @@ def test_every_suggestion_lets_the_pod_in(plan: Plan) -> None:
                 assert admitted_by_hand(plan, at, change), str(change)
 
 
-@hypothesis_settings(max_examples=80, deadline=None)
+@hypothesis_settings(max_examples=20, deadline=None)
 @given(plans())
 def test_no_smaller_change_of_the_request_would_do(plan: Plan) -> None:
     for outcome in plan.refused:
@@ -224,7 +224,7 @@ def test_no_smaller_change_of_the_request_would_do(plan: Plan) -> None:
         assert found == expected - {None}
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=15, deadline=None)
 @given(plans())
 def test_no_smaller_reduction_of_memory_would_do(plan: Plan) -> None:
     for outcome in plan.refused:

@@ -19,7 +19,7 @@ from bayplan.agent.reading import UNREADABLE, cpu_part, is_text
 from bayplan.model.clock import SECOND, Clock, Instant
 from bayplan.node.burst.holds import Hold
 from bayplan.node.burst.short import throttle_rate
-from bayplan.node.cgroup.port import Bandwidth, Counters, Group, Tree
+from bayplan.node.cgroup.port import Bandwidth, Counters, Group, Tree, UnsupportedError
 from bayplan.node.tiers.metrics import ThrottleMetrics
 
 _RESCAN = SECOND
@@ -95,6 +95,8 @@ class BurstAgent:
         """Of those that are watched: finding one again costs as much as reading it."""
         self.left_out = 0
         """Groups with a limit that it may not touch."""
+        self.unmeasured: tuple[str, ...] = ()
+        """Groups that have a limit and no counters: of version 1, and in the hierarchy of cpu alone."""
 
     async def run(self, until: Instant | None = None) -> None:
         """Look and act until then; without it until cancelled. The caller ends the keeper."""
@@ -141,12 +143,17 @@ class BurstAgent:
             # a limit that is neither its own nor what it was given is somebody else's: begin anew with it
             if path not in found or found[path][1] not in (known.own, known.given, known.given_before):
                 self._lose(path)
+        unmeasured = []
         for path, (group, own) in found.items():
             if path not in self.watched:
-                with contextlib.suppress(*UNREADABLE):
+                try:
                     counters = group.counters()
-                    self.watched[path] = Watched(path, own, counters, counters, now)
-                    self._groups[path] = group
+                except UNREADABLE as fault:
+                    unmeasured += [path] if isinstance(fault, UnsupportedError) else []
+                    continue
+                self.watched[path] = Watched(path, own, counters, counters, now)
+                self._groups[path] = group
+        self.unmeasured = tuple(unmeasured)
 
     def _measure_machine(self, now: Instant) -> None:
         used = self._tree.group("/").counters().usage_ns

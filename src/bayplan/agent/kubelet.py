@@ -78,7 +78,7 @@ def find_kubelet(proc: Path = Path("/proc"), root: Path = Path("/")) -> Kubelet 
     for entry in sorted(os.listdir(proc)):
         if entry.isdigit() and (arguments := _command(proc / entry)) is not None:
             return _kubelet(int(entry), arguments, proc / entry / "root")
-    if _below(root, f"{_ROOT_DIR}/config.yaml").exists():
+    if _is_there(_below(root, f"{_ROOT_DIR}/config.yaml")):
         return _kubelet(None, [f"--config={_ROOT_DIR}/config.yaml"], root)
     return None
 
@@ -121,7 +121,19 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as fault:
-        raise KubeletFileError(f"the kubelet's {path}: {fault.strerror}") from fault
+        raise _unread(path, fault) from fault
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as fault:
+        raise _unread(path, fault) from fault
+
+
+def _unread(path: Path, fault: OSError) -> KubeletFileError:
+    hint = "run as root: only it may read the kubelet's files" if isinstance(fault, PermissionError) else ""
+    return KubeletFileError(f"the kubelet's {path}: {fault.strerror}", hint=hint)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -129,6 +141,8 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
     try:
         document = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
-    except (OSError, yaml.YAMLError) as fault:
+    except OSError as fault:
+        raise _unread(path, fault) from fault
+    except yaml.YAMLError as fault:
         raise KubeletFileError(f"the kubelet's configuration {path}: {fault}") from fault
     return document if isinstance(document, dict) else {}

@@ -97,7 +97,7 @@ class Watched:
     def take(self, at: Instant, group: Group, members: _Members) -> None:
         """Read the group. Raises GroupGoneError."""
         counters, pressure = group.counters(), _pressure(group)
-        run_queue = self._run_queue.add(members.waited) if members.complete else self._run_queue.total_ns
+        run_queue = self._run_queue.add(members.waited if members.complete else None)
         self.reading = Reading(at, group.bandwidth(), counters, run_queue, pressure, members.processes)
         self.history.add(at, Totals.of(counters, run_queue, pressure.some_total_us if pressure else 0))
 
@@ -162,6 +162,8 @@ class Observer:
         self.skipped_groups = 0
         self.unasked_groups = 0
         self.unreadable_groups = 0
+        self.unmeasured: list[str] = []
+        """Groups that have a limit and no counters: of version 1, and in the hierarchy of cpu alone."""
         self.last_look = clock.now()
         self.last_look_seconds = 0.0
         self._logs = logs
@@ -191,6 +193,7 @@ class Observer:
             self._members = self._members_of(self._groups)
             self._searched = self.clock.now()
         seen: dict[str, Watched] = {}
+        self.unmeasured = []
         unreadable = 0
         for group in self._groups:
             watched = self.watched.get(group.path) or Watched(group.path)
@@ -199,12 +202,15 @@ class Observer:
                 watched.take(now, group, self._members[group.path])
             except UNREADABLE as fault:
                 # what is gone, or of version 1 and not in the hierarchy of cpu, is no group of ours
+                if isinstance(fault, UnsupportedError) and not _importance(group)[0]:
+                    self.unmeasured.append(group.path)
                 unreadable += not isinstance(fault, GroupGoneError | UnsupportedError)
                 continue
             watched.judge(self._rules, now)
             seen[group.path] = watched
         _name(seen.values(), self._logs)
-        self.watched, self.unreadable_groups = seen, unreadable + self._misnamed
+        self.watched = seen
+        self.unreadable_groups = unreadable + self._misnamed + len(self.unmeasured)
         self.last_look = self.clock.now()
         self.last_look_seconds = monotonic() - began
         return list(seen.values())

@@ -216,7 +216,9 @@ class Adviser:
         except UNREADABLE:
             return  # it ended meanwhile
         found = explain(evidence)
-        if self._told.get(path) != found.cause:
+        if found.cause is Cause.NONE:  # it rests while it is looked at: others are looked at first, then it again
+            self._told.setdefault(path, found.cause)
+        elif self._told.get(path) != found.cause:
             self._told[path] = found.cause
             best = found.remedies[0] if found.remedies else None
             would = {} if best is None else {"would_set": msgspec.structs.asdict(best.bandwidth), "why": best.why}

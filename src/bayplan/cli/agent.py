@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,14 +30,34 @@ def agent() -> None:
 def _take_listen(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value is None:
         return
-    host, colon, port = value.rpartition(":")
-    if not colon:
-        raise click.BadParameter(f'expected an address and a port such as 127.0.0.1:8081; got "{value}"')
+    host, port = value.rpartition(":")[::2]
+    if not (host and port.isdigit()):
+        raise click.BadParameter(
+            f'expected an address and a port such as 127.0.0.1:8081, or 0.0.0.0:8081 for all; got "{value}"'
+        )
     ctx.obj.give("health.bind", host.strip("[]"), "--listen")
     ctx.obj.give("health.port", port, "--listen")
 
 
-@agent.command("run")
+class _Run(click.Command):
+    """A command that knows the kubelet's flags when they stand in the wrong place."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as unknown:
+            from bayplan.node.configuration.flags import FLAGS
+
+            if unknown.option_name.lstrip("-") in FLAGS:
+                raise click.UsageError(
+                    f"{unknown.option_name} is a flag of the kubelet: such stand after two dashes, as in "
+                    f"bayplan agent run --mode enforce -- {unknown.option_name}=...",
+                    ctx,
+                ) from unknown
+            raise
+
+
+@agent.command("run", cls=_Run)
 @click.option("--mode", type=click.Choice(_MODES), default="observe", show_default=True, help="How much it does.")
 @click.option("--cgroup-root", default=CGROUPS, show_default=True, metavar="DIR", help="Where cgroups are mounted.")
 @click.option("--root", default="/", show_default=True, metavar="GROUP", help="Only this group and those below it.")
@@ -74,14 +94,19 @@ def run(
         --enforce-node-allocatable=pods,system-reserved
     """
     from bayplan.agent.process import Mode, journal_folder, run_agent, undo_leftovers
+    from bayplan.agent.reading import group_named
     from bayplan.agent.rights import check_rights
     from bayplan.node.cgroup.detect import find_tree
+    from bayplan.service.http import AddressUnavailable
     from bayplan.service.lifecycle import run as run_service
 
     chosen = Mode(mode)
     if beside_kubelet and chosen is not Mode.ENFORCE:
         raise click.UsageError("--beside-kubelet is about writing: expected --mode enforce")
+    if reservations and chosen is Mode.OBSERVE:
+        raise click.UsageError("reservations are about writing: expected --mode enforce, or advise to see them")
     tree, wanted = find_tree(cgroup_root), _wanted(reservations)
+    root = group_named(tree, root).path  # GroupGoneError, if there is none
     if chosen is Mode.ENFORCE:
         check_rights(cgroup_root)
     settings = invocation.settings().settings
@@ -93,7 +118,10 @@ def run(
             enforcers.append(_reserving(tree, wanted, beside_kubelet))
         await run_agent(service, tree, chosen, root=root, enforcers=enforcers)
 
-    return run_service("agent", settings, main)
+    try:
+        return run_service("agent", settings, main)
+    except AddressUnavailable as refused:
+        raise AddressUnavailable(refused.message, hint="--listen ADDRESS:PORT; port 0 takes a free one") from refused
 
 
 def _wanted(flags: tuple[str, ...]) -> Reservations | None:
@@ -124,20 +152,17 @@ def _bursting(
     service: Service, tree: Tree, cgroup_root: str, root: str, mode: AgentMode, beside_kubelet: bool
 ) -> Bursting:
     """The part that lets throttled groups burst; what it does, or would do, is logged, and what it does is counted."""
-    from bayplan.agent.burst import BurstAgent, Happening
+    from bayplan.agent.burst import BurstAgent
     from bayplan.agent.burst_metrics import BurstCollector
     from bayplan.agent.burst_modes import ShortMode
+    from bayplan.agent.burst_news import BurstNews
     from bayplan.agent.bursting import Bursting
     from bayplan.agent.kubelet import owned_by_kubelet
     from bayplan.agent.process import Mode, journal_folder
     from bayplan.node.burst.short import ShortBurst
     from bayplan.service.logging import get_logger
 
-    log = get_logger("bayplan.agent.burst")
-
-    def tell(happening: Happening) -> None:
-        log.info(happening.what, group=happening.path, limit_cpus=happening.limit_cpus, why=happening.why)
-
+    tell = BurstNews(get_logger("bayplan.agent.burst")).tell
     may_touch = None if beside_kubelet else lambda path: not owned_by_kubelet(path)
     watching = BurstAgent(tree, ShortMode(ShortBurst()), service.clock, tell, below=(root,), may_touch=may_touch)
     if mode is Mode.ENFORCE:
@@ -161,27 +186,14 @@ def rules(invocation: Invocation) -> None:
 def kubelet(output: str | None) -> None:
     """Show the CPU, memory and topology policies of this machine's kubelet."""
     from bayplan.agent.kubelet import find_kubelet
+    from bayplan.cli.kubelet_page import kubelet_document, kubelet_rows
     from bayplan.cli.printers import columns, document
     from bayplan.cli.targets import tell
-    from bayplan.node.sets import format_list
 
     found = find_kubelet()
     if found is None:
         tell("No kubelet found")
-        return
     if output:
-        click.echo(document(found, output), nl=False)
-        return
-    policies = found.policies
-    rows: list[tuple[str, Any]] = [
-        ("process", found.process or "<none>"),
-        ("config", found.config or "<none>"),
-        ("cgroup driver", found.configuration.cgroup_driver),
-        ("cpu manager", policies.cpu),
-        ("memory manager", policies.memory),
-        ("topology manager", f"{policies.topology.policy}, scope {policies.topology.scope}"),
-        ("reserved CPUs", format_list(policies.reserved_cpus) or "<none>"),
-        ("CPU state", found.cpu_state or "<none>"),
-        ("memory state", found.memory_state or "<none>"),
-    ]
-    click.echo(columns([[name, str(value)] for name, value in rows]), nl=False)
+        click.echo(document(None if found is None else kubelet_document(found), output), nl=False)
+    elif found is not None:
+        click.echo(columns(kubelet_rows(found)), nl=False)

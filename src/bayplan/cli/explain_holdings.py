@@ -187,6 +187,7 @@ def refusal_page(pod: Pod, page: Page) -> None:
             ("Hints", [f"{name} {each}" for name, each in refused.hints.items()] or None if refused else None),
             ("Together", _together(refused, pod.status.reason) if refused and refused.why else None),
             ("Free Then", None if refused else "not known: no virtual kubelet wrote it down"),
+            ("Let In By", "`bayplan cpu explain -f FILE --machine MACHINE`, given its manifest, says"),
         ]
     )
     if refused is not None:
@@ -201,7 +202,8 @@ def refusal_page(pod: Pod, page: Page) -> None:
 
 def _together(refused: Refused, reason: str) -> str:
     """What the hints came to; that alone was not in the way where an allocation failed."""
-    nodes = f"NUMA nodes {refused.affinity}" if refused.affinity is not None else "nowhere"
+    many = "s" * (refused.affinity is not None and not refused.affinity.isdigit())
+    nodes = f"NUMA node{many} {refused.affinity}" if refused.affinity is not None else "nowhere"
     verdict = f", which {refused.policy} does not admit" if reason == REFUSALS[0] else ""
     return f"{nodes}{verdict}: {refused.why}"
 

@@ -50,18 +50,19 @@ class Manifest(msgspec.Struct, frozen=True):
         return str((self.document.get("metadata") or {}).get("namespace") or "")
 
 
-def read_manifests(sources: Sequence[str], *, recursive: bool = False) -> list[Manifest]:
-    """All objects of the sources, in order. Raises ManifestError, OSError."""
+def read_manifests(sources: Sequence[str], *, recursive: bool | None = None) -> list[Manifest]:
+    """All objects of the sources, in order; `recursive` None: there is no -R. Raises ManifestError, OSError."""
     found = [one for source in sources for path in _files(source, recursive) for one in _read(path)]
     if not found:
         raise ManifestError(
             f"no objects in {', '.join(sources)}",
-            hint="expected YAML or JSON files; -R also looks into the folders below",
+            hint="expected YAML or JSON files"
+            + ("; -R also looks into the folders below" if recursive is False else ""),
         )
     return found
 
 
-def _files(source: str, recursive: bool) -> Iterator[str]:
+def _files(source: str, recursive: bool | None) -> Iterator[str]:
     if source.startswith(("http://", "https://")):
         raise click.UsageError(f'a file, a folder or - for standard input is expected; got "{source}"')
     folder = Path(source)
@@ -88,9 +89,9 @@ def _parsed(origin: str, part: str, line: int) -> Any:
         value, repeated = read_yaml(part.encode())
     except MalformedBodyError as fault:
         text = re.sub(r"line (\d+)", lambda match: f"line {int(match[1]) + line}", str(fault))
-        raise ManifestError(f"{origin}: {text}", hint="mend the file; nothing was sent") from fault
+        raise ManifestError(f"{origin}: {text}", hint="mend the file; nothing was done") from fault
     if repeated:
-        raise ManifestError(f"{origin}: {repeated[0]}", hint="a key may stand once; nothing was sent")
+        raise ManifestError(f"{origin}: {repeated[0]}", hint="a key may stand once; nothing was done")
     return value
 
 

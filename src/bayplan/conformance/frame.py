@@ -79,6 +79,12 @@ def runner(family: str) -> RunCase:
     return run
 
 
+def family_of(path: Path) -> str:
+    """The family that a file's place tells; "" where it tells none."""
+    name = f"{path.resolve().parent.name}/{path.name.partition('.')[0]}"
+    return name if name in FAMILIES else ""
+
+
 def judge(run: RunCase, case: dict[str, Any]) -> Verdict:
     """Run one case. A core that breaks on it disagrees: the other cases still count."""
     try:

@@ -15,10 +15,10 @@ from benchmarks.cpu_work import Running, Work, are_groups_writable, real_groups
 from syrupy.assertion import SnapshotAssertion
 
 from bayplan.agent.burst import Happening, Watched
-from bayplan.cli.cpu.burst import happening_line, table_lines
+from bayplan.cli.cpu.burst import happening_line, shown, table_lines
 from bayplan.cli.main import main
 from bayplan.cli.printers import columns
-from bayplan.model.clock import VirtualClock
+from bayplan.model.clock import VirtualClock, parse_rfc3339
 from bayplan.node.cgroup import detect
 from bayplan.node.cgroup.detect import Survey
 from bayplan.node.cgroup.fake import FakeTree
@@ -66,8 +66,50 @@ def test_a_dry_run_writes_nothing(tree: FakeTree, capsys: pytest.CaptureFixture[
     head, row, end = capsys.readouterr().out.splitlines()
     assert head.split()[0] == "GROUP"
     assert row.split() == [WEB, "0.5", "0.5", "0%", "0/0", "0", "watching"]
-    assert end == "groups 1, bursts 0; nothing was written: --apply does it"
+    assert end == (
+        "groups 1, bursts 0; nothing was written: --apply --beside-kubelet does it, for they are the kubelet's"
+    )
     assert tree.group(WEB).bandwidth() == Bandwidth(50_000)
+
+
+@pytest.mark.parametrize(
+    ("groups", "flags", "told"),
+    [
+        pytest.param(["/app"], [], "--apply does it", id="groups of nobody"),
+        pytest.param([WEB], ["--beside-kubelet"], "--apply does it", id="the kubelet's, and it is allowed"),
+        pytest.param(
+            ["/app", WEB],
+            [],
+            "--apply does it; 1 of the groups are the kubelet's: for them --beside-kubelet as well",
+            id="both",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("away")
+def test_a_dry_run_says_how_to_write(
+    groups: list[str], flags: list[str], told: str, tree: FakeTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree.create("/app").set_bandwidth(Bandwidth(50_000))
+    wish = [word for each in groups for word in ("--group", each)]
+    assert main(["cpu", "burst", "--for", "50ms", *wish, *flags]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(f"nothing was written: {told}")
+
+
+@pytest.mark.usefixtures("away")
+def test_a_group_without_counters_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    tree = FakeTree(1)
+    tree.create("/low").set_bandwidth(Bandwidth(50_000))
+    tree.kernel.remove("/cpuacct/low")
+    monkeypatch.setattr(detect, "find_tree", lambda _: tree)
+    assert main(["cpu", "burst", "--for", "50ms", "--group", "/low"]) == 0
+    assert capsys.readouterr().err == "/low has a CPU limit and is left out: it is not in cpuacct's hierarchy\n"
+
+
+def test_a_dry_run_shows_what_would_be_and_says_so() -> None:
+    head, row = table_lines([watched(WEB, 15, Bandwidth(150_000))], applied=False)
+    assert (head[2], row[2]) == ("WOULD", "1.5")
+    told = shown(watched(WEB, 15, Bandwidth(150_000)), applied=False)
+    assert (told.now_cpus, told.would_cpus) == (0.5, 1.5)
 
 
 @pytest.mark.usefixtures("away", "tree")
@@ -77,6 +119,8 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (told["mode"], told["applied"], told["groups"][0]["group"]) == ("koordinator", False, WEB)
     assert told["happenings"][0]["what"] == "would burst"
     assert told["happenings"][0]["why"] == "cfs_burst of 50 ms"
+    assert parse_rfc3339(told["happenings"][0]["at"])
+    assert (told["groups"][0]["limitCpus"], told["happenings"][0]["limitCpus"]) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +140,8 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
             id="no rights",
         ),
         pytest.param(["--for", "0s"], 2, 'expected some time; got "0s"', id="no time at all"),
-        pytest.param(["--interval", "2s"], 1, "error: short burst: look is 2000 ms", id="looks that are too rare"),
+        pytest.param(["--interval", "2s"], 2, 'expected 5ms to 1000ms; got "2s"', id="looks that are too rare"),
+        pytest.param(["--interval", "2ms"], 2, 'expected 5ms to 1000ms; got "2ms"', id="looks that are too many"),
         pytest.param(["--mode", "long"], 2, "'long' is not one of 'short', 'koordinator'", id="an unknown mode"),
     ],
 )

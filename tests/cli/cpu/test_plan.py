@@ -289,7 +289,7 @@ def test_what_cannot_be_planned(
     assert told in capsys.readouterr().err
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     machine=machines(),
     asked=st.lists(st.tuples(st.integers(1, 9), st.sampled_from([None, 1])), min_size=1, max_size=5),
@@ -310,3 +310,33 @@ def test_any_machine_is_planned_drawn_and_explained(
     answers = [(group, suggestions(situation(found.plan, group[0]))) for group in found.plan.alike]
     assert "".join(page(found, answers)).count("is refused") == len(found.plan.alike)
     assert msgspec.json.encode(plan_document(found))
+
+
+def test_in_a_pipe_sentences_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    name = "a-name-that-takes-most-of-a-line-of-eighty-columns-for-itself"
+    assert main(["cpu", "plan", "-f", pods(tmp_path, **{name: 2}), "--machine=vm-8"]) == 0
+    assert any(name in line and "core 2 (sibling 3)" in line for line in capsys.readouterr().out.splitlines())
+
+
+def test_a_machine_from_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = io.TextIOWrapper(io.BytesIO(b"layout: {coresPerSocket: 4, memoryPerNode: 8Gi}\n"))
+    monkeypatch.setattr("sys.stdin", text)
+    assert main(["cpu", "plan", "-f", pods(tmp_path, a=2), "--machine=-", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["machine"] == "standard input"
+    assert main(["cpu", "plan", "-f", "-", "--machine=-"]) == 2
+    assert "standard input is one file" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_yaml_speaks_of_no_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "none"
+    empty.mkdir()
+    assert main(["cpu", "plan", "-f", str(empty), "--machine=vm-8"]) == 1
+    assert "-R" not in capsys.readouterr().err
+    (tmp_path / "bad.yaml").write_text("a: [")
+    assert main(["cpu", "plan", "-f", str(tmp_path / "bad.yaml"), "--machine=vm-8"]) == 1
+    assert "sent" not in capsys.readouterr().err

@@ -284,7 +284,7 @@ class Mortal:
             delattr(self.fake.kernel, name)
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(st.sampled_from([1, 2]), st.integers(), st.integers(1, 120), st.integers(2, 60))
 def test_after_a_death_at_any_point_everything_is_put_back(
     tmp_path_factory: pytest.TempPathFactory, version: int, seed: int, life: int, lines: int

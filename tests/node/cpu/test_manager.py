@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.node.cpu.manager import CpuManager
 from bayplan.node.cpu.state import CpuState
-from bayplan.node.errors import AllocationError, PolicyError, SMTAlignmentError, StateError
+from bayplan.node.errors import AllocationError, PolicyError, SMTAlignmentError
 from bayplan.node.machine import Topology
 from bayplan.node.needs import PodNeed
 from bayplan.node.policies import NodePolicies
@@ -260,11 +260,8 @@ def test_the_books_balance_whatever_happens(
                 assert "CPUs" in refused.message or "cpus" in refused.message  # noqa: PT017 - most are not refused
         elif what == "remove":
             remove(cpu, admitted.pop(pod.uid, pod))
-        elif cpu.shared or not cpu.exclusive:
-            cpu = CpuManager(topology, policies, cpu.state)
         else:
-            with pytest.raises(StateError):
-                CpuManager(topology, policies, cpu.state)
+            cpu = CpuManager(topology, policies, cpu.state)
         check_books(cpu, strict="strict-cpu-reservation" in options)
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 
 _NARROWEST = 40
 """With less room than that, broken lines are no easier to read."""
+
+
+def text_width() -> int:
+    """The terminal's width for `broken`; 0 in a pipe, unless COLUMNS asks for one."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 0
 
 
 def broken(lines: Iterable[str], width: int) -> Iterator[str]:

@@ -30,14 +30,18 @@ _SHOWN = 10
 _KEPT = 100_000
 """The latest happenings in -o json: a node full of bursts has some hundred a second, and --for may say a day."""
 _COLUMNS = ("GROUP", "LIMIT", "NOW", "THROTTLED", "PERIODS", "BURSTS", "STATE")
+_REHEARSED = ("GROUP", "LIMIT", "WOULD", *_COLUMNS[3:])
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """A group in -o json."""
+class Shown(msgspec.Struct, frozen=True, rename="camel"):
+    """A group in -o json and yaml."""
 
     group: str
     limit_cpus: float | None
     now_cpus: float | None
+    """What it has now; in a dry run that is its own limit, whatever it would get."""
+    would_cpus: float | None
+    """What it has, or would have were it written."""
     periods: int
     throttled_periods: int
     throttle_rate: float
@@ -70,7 +74,7 @@ class _Wish(msgspec.Struct, frozen=True):
 @click.option("--beside-kubelet", is_flag=True, help="Write to the groups of a kubelet, too.")
 @click.option("--journal", metavar="FILE", help="Where writes are kept until undone.")
 @click.option("--cgroup-root", default="/sys/fs/cgroup", metavar="DIR", help="Where cgroups are mounted.")
-@output_option("json")
+@output_option("json", "yaml")
 @click.pass_obj
 def burst(invocation: Invocation, /, lasts: Duration, interval: Duration | None, dry: bool, **flags: Any) -> int:
     """Let throttled containers burst, or show who would, by how much and why.
@@ -96,7 +100,7 @@ def burst(invocation: Invocation, /, lasts: Duration, interval: Duration | None,
 
 def _mode(name: str, interval: Duration | None) -> Mode:
     from bayplan.agent.burst_modes import KoordinatorMode, ShortMode
-    from bayplan.model.clock import SECOND
+    from bayplan.model.clock import MILLISECOND, SECOND
     from bayplan.node.burst.koordinator import BurstConfig, Policy
     from bayplan.node.burst.short import ShortBurst
     from bayplan.node.throttling.kernels import has_burst
@@ -107,18 +111,25 @@ def _mode(name: str, interval: Duration | None) -> Mode:
             click.echo("this kernel has no cfs_burst: the quota follows throttling, no standing burst", err=True)
         config = BurstConfig(policy=Policy.AUTO if has else Policy.CFS_QUOTA_BURST_ONLY)
         return KoordinatorMode(config, SECOND if interval is None else interval.micros)
-    return ShortMode(ShortBurst() if interval is None else ShortBurst(look=interval.micros))
+    rule = ShortBurst()
+    if interval is None:
+        return ShortMode(rule)
+    if not rule.close_look <= interval.micros <= rule.window:
+        least, most = rule.close_look // MILLISECOND, rule.window // MILLISECOND
+        raise click.BadParameter(f'expected {least}ms to {most}ms; got "{interval}"', param_hint="'--interval'")
+    return ShortMode(ShortBurst(look=interval.micros))
 
 
 async def _burst(service: Service, wish: _Wish, mode: Mode, lasts: Duration) -> None:
     from bayplan.agent.burst import BurstAgent
     from bayplan.agent.bursting import Bursting
     from bayplan.agent.kubelet import owned_by_kubelet
+    from bayplan.agent.reading import group_named
     from bayplan.node.cgroup.detect import find_tree
 
     tree = find_tree(wish.cgroup_root)
-    for path in wish.groups:
-        tree.group(path)  # GroupGoneError, where there is none
+    # GroupGoneError, where there is none
+    wish = msgspec.structs.replace(wish, groups=tuple(group_named(tree, path).path for path in wish.groups))
     if wish.apply:
         _check_rights(wish)
     happenings: deque[Happening] = deque(maxlen=_SHOWN if wish.output is None else _KEPT)
@@ -179,7 +190,8 @@ async def _in_place(
     title = f"burst {wish.mode}  {'applied' if wish.apply else 'dry run: nothing is written'}  Ctrl-C ends"
     with Live(console=console, screen=True, auto_refresh=False) as display:
         while not any(each.done() for each in ends):
-            table = columns(table_lines(agent.watched.values())).splitlines()[: max(3, console.height - _SHOWN - 3)]
+            table = columns(table_lines(agent.watched.values(), applied=wish.apply)).splitlines()
+            del table[max(3, console.height - _SHOWN - 3) :]
             news = [happening_line(each) for each in happenings]
             body = Text("\n".join([*table, "", *news]), no_wrap=True, overflow="ellipsis")
             display.update(Group(Text(title, "bold"), body), refresh=True)
@@ -195,13 +207,14 @@ def happening_line(happening: Happening) -> str:
     return printable(f"{_clock(happening.at)}  {happening.what:11}  {happening.path}{limit}{why}")
 
 
-def shown(watched: Watched) -> Shown:
+def shown(watched: Watched, *, applied: bool) -> Shown:
     """A group for people and programs alike: rates since it is watched."""
     first, now = watched.first, watched.counters
     return Shown(
         group=watched.path,
         limit_cpus=watched.own.cpus,
-        now_cpus=(watched.given or watched.own).cpus,
+        now_cpus=(watched.given if applied and watched.given else watched.own).cpus,
+        would_cpus=(watched.given or watched.own).cpus,
         periods=now.periods - first.periods,
         throttled_periods=now.throttled_periods - first.throttled_periods,
         throttle_rate=watched.throttled_share,
@@ -210,18 +223,18 @@ def shown(watched: Watched) -> Shown:
     )
 
 
-def table_lines(watched: Iterable[Watched]) -> list[list[str]]:
+def table_lines(watched: Iterable[Watched], *, applied: bool = True) -> list[list[str]]:
     """The groups, the most throttled first."""
     from bayplan.agent.reading import printable
 
-    rows = sorted(map(shown, watched), key=lambda row: (-row.throttle_rate, row.group))
+    rows = sorted((shown(each, applied=applied) for each in watched), key=lambda row: (-row.throttle_rate, row.group))
     return [
-        [*_COLUMNS],
+        [*(_COLUMNS if applied else _REHEARSED)],
         *(
             [
                 printable(row.group),
                 f"{row.limit_cpus or 0:.3g}",
-                f"{row.now_cpus or 0:.3g}",
+                f"{row.would_cpus or 0:.3g}",
                 f"{row.throttle_rate:.0%}",
                 f"{row.throttled_periods}/{row.periods}",
                 str(row.bursts),
@@ -234,22 +247,42 @@ def table_lines(watched: Iterable[Watched]) -> list[list[str]]:
 
 def _finish(agent: BurstAgent, happenings: deque[Happening], wish: _Wish) -> None:
     """What was done, or would have been."""
+    from bayplan.agent.reading import printable
+    from bayplan.cli.cpu.camel_names import camel_names
     from bayplan.cli.printers import columns, document
+    from bayplan.model.clock import rfc3339_micro
 
     watched = sorted(agent.watched.values(), key=lambda each: each.path)
     if wish.output is not None:
-        groups = [shown(each) for each in watched]
-        whole = {"mode": wish.mode, "applied": wish.apply, "groups": groups, "happenings": [*happenings]}
+        groups = [shown(each, applied=wish.apply) for each in watched]
+        told = [{**camel_names(each), "at": rfc3339_micro(each.at)} for each in happenings]
+        whole = {"mode": wish.mode, "applied": wish.apply, "groups": groups, "happenings": told}
         click.echo(document(whole, wish.output), nl=False)
         return
+    for path in agent.unmeasured:
+        click.echo(f"{printable(path)} has a CPU limit and is left out: it is not in cpuacct's hierarchy", err=True)
     if agent.left_out:
         click.echo(f"groups of the kubelet left alone: {agent.left_out}; --beside-kubelet takes them in", err=True)
     if not watched:
-        click.echo("no group with a CPU limit" + (f" below {', '.join(wish.groups)}" if wish.groups else ""), err=True)
+        if not (agent.left_out or agent.unmeasured):
+            below = f" below {', '.join(wish.groups)}" if wish.groups else ""
+            click.echo(f"no group with a CPU limit{below}", err=True)
         return
-    click.echo(columns(table_lines(watched)), nl=False)
-    done = "every limit is back" if wish.apply else "nothing was written: --apply does it"
+    click.echo(columns(table_lines(watched, applied=wish.apply)), nl=False)
+    done = "every limit is back" if wish.apply else f"nothing was written: {_to_write(watched, wish)}"
     click.echo(f"groups {len(watched)}, bursts {sum(each.bursts for each in watched)}; {done}")
+
+
+def _to_write(watched: list[Watched], wish: _Wish) -> str:
+    """How a dry run would be no dry run; the kubelet's groups need one flag more."""
+    from bayplan.agent.kubelet import owned_by_kubelet
+
+    owned = sum(owned_by_kubelet(each.path) for each in watched)
+    if wish.beside_kubelet or not owned:
+        return "--apply does it"
+    if owned == len(watched):
+        return "--apply --beside-kubelet does it, for they are the kubelet's"
+    return f"--apply does it; {owned} of the groups are the kubelet's: for them --beside-kubelet as well"
 
 
 def _clock(at: Instant) -> str:

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import difflib
-import shutil
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayplan.cli.cpu.broken_lines import broken
+from bayplan.cli.cpu.broken_lines import broken, text_width
 from bayplan.cli.cpu.plan_input import plan_options, planned, wish
 from bayplan.cli.invocation import output_option
 from bayplan.cli.main import Verb
@@ -86,8 +84,7 @@ def explain(
         whole = {**settings_document(found), "pods": [_document(*each) for each in answers]}
         click.echo(document(whole, output), nl=False)
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-    click.echo("".join(f"{line}\n" for line in broken(page(found, answers), width)), nl=False)
+    click.echo("".join(f"{line}\n" for line in broken(page(found, answers), text_width())), nl=False)
 
 
 def _named(plan: Plan, name: str) -> Outcome:

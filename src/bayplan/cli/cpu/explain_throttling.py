@@ -37,34 +37,35 @@ def throttling(
     """Say why a control group is throttled, and which quota, period or burst would end it.
 
     The group is looked at several times a period while its processes do what they always do. Nothing is written
-    without --try.
+    without --try; what is tried is undone at the end, on a signal, and even when the command is killed.
     """
     from bayplan.agent.kubelet import may_write
-    from bayplan.agent.probe import try_remedy, watch_closely
+    from bayplan.agent.probe import try_remedy, watch_closely, written_by_a_keeper
     from bayplan.agent.process import journal_folder
+    from bayplan.agent.reading import group_named
     from bayplan.agent.rights import check_rights
+    from bayplan.cli.cpu.camel_names import camel_names
     from bayplan.cli.printers import document
     from bayplan.model.clock import SystemClock
     from bayplan.node.cgroup.detect import find_tree
-    from bayplan.node.cgroup.journalled import JournalledTree
     from bayplan.node.throttling.causes import explain
 
     if beside_kubelet and not trying:
         raise click.UsageError("--beside-kubelet is about writing: expected --try")
     tree, clock = find_tree(cgroup_root), SystemClock()
-    found = tree.group(group)
+    found = group_named(tree, group)
     if trying:
         may_write(found.path, beside_kubelet=beside_kubelet)
         check_rights(cgroup_root)
-        with JournalledTree.open(tree, journal_folder() / "try.journal") as journalled:
-            tried = _until_terminated(try_remedy(journalled, group, clock, lasts.micros))
+        moment = written_by_a_keeper(journal_folder() / "try.journal", clock, cgroup_root)
+        tried = _until_terminated(try_remedy(tree, found.path, clock, lasts.micros, for_a_moment=moment))
         lines = [*explained(found.path, tried.before), *proof(tried)]
         value: object = tried
     else:
         explanation = explain(_until_terminated(watch_closely(found, clock, lasts.micros)))
         lines = [*explained(found.path, explanation)]
         value = explanation
-    click.echo(document(value, output) if output else "".join(f"{line}\n" for line in lines), nl=False)
+    click.echo(document(camel_names(value), output) if output else "".join(f"{line}\n" for line in lines), nl=False)
 
 
 def _until_terminated(work: Coroutine[Any, Any, T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,9 @@ def machine_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flag; it gets a text for `chosen_machine`."""
     return click.option(
         "--machine",
-        metavar="NAME|FILE",
+        metavar="NAME|FILE|-",
         shell_complete=_complete,
-        help="A named machine (topology --list) or a machine file; this machine by default.",
+        help="A named machine (topology --list), a machine file or - for standard input; by default this machine.",
     )(command)
 
 
@@ -33,18 +34,20 @@ def chosen_machine(text: str | None) -> Machine:
 
     if text is None:
         return discover()
+    if text == "-":
+        return read_machine_text("standard input", sys.stdin.buffer.read())
     is_file = "/" in text or text.endswith(_FILES) or (text not in names() and Path(text).is_file())
-    return read_machine_file(Path(text)) if is_file else named(text)
+    return read_machine_text(text, Path(text).read_bytes()) if is_file else named(text)
 
 
-def read_machine_file(path: Path) -> Machine:
-    """A machine from a file; errors name its lines. Raises MachineError, FileError for what is no YAML, OSError."""
+def read_machine_text(name: str, text: bytes) -> Machine:
+    """A machine from a file's text; errors name its lines. Raises MachineError, FileError for what is no YAML."""
     import msgspec
 
     from bayplan.node.machines import MachineError, read_machine
     from bayplan.service.yaml_lines import read_yaml
 
-    located = read_yaml(str(path), path.read_bytes())
+    located = read_yaml(name, text)
     try:
         return read_machine(located.value, located.name)
     except MachineError as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from bayplan.cli.cpu.broken_lines import text_width
 from bayplan.cli.cpu.plan_input import plan_options, planned, wish
 from bayplan.cli.invocation import output_option
 
@@ -35,4 +36,4 @@ def plan(files: tuple[str, ...], machine: str | None, output: str | None, **flag
     from bayplan.cli.cpu.drawing import show
     from bayplan.cli.cpu.plan_page import Shown, plan_lines
 
-    show(plan_lines(found, Shown(shutil.get_terminal_size().columns, wide=output == "wide")))
+    show(plan_lines(found, Shown(shutil.get_terminal_size().columns, wide=output == "wide", sentences=text_width())))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from bayplan.cli.cpu.kubelet_file import read_kubelet_file
 from bayplan.cli.cpu.machine_option import chosen_machine, machine_option
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def wish(files: tuple[str, ...], machine: str | None, given: dict[str, Any]) -> 
     """The flags as one value. Raises UsageError without a file."""
     if not files:
         raise click.UsageError("expected -f FILE with pods; - for standard input")
+    if machine == "-" and "-" in files:
+        raise click.UsageError("standard input is one file: expected - for the pods or for the machine, not for both")
     flags = {name: given.pop(name.replace("-", "_")) for name in KUBELET_FLAGS}
     return Wish(files, machine, flags=flags, **given)
 
@@ -119,7 +122,7 @@ def _notes(plan: Plan, passed: tuple[str, ...], configuration: NodeConfiguration
 
 def _settings(wanted: Wish, machine: Machine) -> tuple[NodeConfiguration, tuple[str, ...]]:
     if wanted.kubelet_config is not None:
-        return _from_file(Path(wanted.kubelet_config), wanted.arguments), ()
+        return read_kubelet_file(Path(wanted.kubelet_config), wanted.arguments), ()
     from bayplan.node.configuration import read_configuration
 
     assumed = []
@@ -143,24 +146,6 @@ def _memory_to_keep(found: NodeConfiguration, machine: Machine) -> list[str]:
     kept = divide(unmanaged, machine).reserved.get(MEMORY, 0)
     text = Quantity.whole(kept, Format.BINARY_SI)
     return [f"{_MEMORY}={machine.nodes[0].id}:memory={text}"] if kept and machine.nodes else []
-
-
-def _from_file(path: Path, arguments: list[str]) -> NodeConfiguration:
-    """Faults of the file name its lines. Raises NodeConfigurationError, FileError, OSError."""
-    from bayplan.model.faults import Fault
-    from bayplan.node.configuration import NodeConfigurationError, read_configuration
-    from bayplan.service.yaml_lines import read_yaml
-
-    located = read_yaml(str(path), path.read_bytes())
-    try:
-        return read_configuration(located.value, arguments, str(path))
-    except NodeConfigurationError as error:
-        raise NodeConfigurationError(
-            [
-                each if each.path.startswith("--") else Fault("", located.fault(each.path, each.message))
-                for each in error.faults
-            ]
-        ) from error
 
 
 def _start(state: str, configuration: NodeConfiguration) -> Remembered:

@@ -33,6 +33,8 @@ class Shown(msgspec.Struct, frozen=True):
 
     width: int
     wide: bool = False
+    sentences: int = 0
+    """How wide sentences and rows may be; 0: as they are, for those who search in them."""
 
 
 def plan_lines(planned: Planned, shown: Shown) -> list[Line]:
@@ -42,8 +44,8 @@ def plan_lines(planned: Planned, shown: Shown) -> list[Line]:
     sections = [
         draw(plan.machine, width=shown.width, holdings=_holdings(plan, marks)),
         [
-            *_plain(broken([policies_words(plan.configuration.policies)], shown.width)),
-            *_asides(planned, shown.width),
+            *_plain(broken([policies_words(plan.configuration.policies)], shown.sentences)),
+            *_asides(planned, shown.sentences),
         ],
         _table(plan, marks, shown),
         _plain(pool_table(pools(plan.site.managers), wide=shown.wide)),
@@ -124,12 +126,12 @@ def _table(plan: Plan, marks: dict[str, Mark], shown: Shown) -> list[Line]:
         at for at, name in enumerate(head) if name in ("POD", "CONTAINER", "CPUS", "WHY") or any(r[at] for r in rows)
     ]
     whole = columns([[line[at].replace("\n", "; ") for at in kept] for line in (head, *rows)]).splitlines()
-    if max(map(len, whole)) <= shown.width:
+    if not shown.sentences or max(map(len, whole)) <= shown.sentences:
         return _plain(whole)
     short = columns([[line[at] for at in kept[:-1]] for line in (head, *rows)]).splitlines()
     lines: list[Line] = [[Mark(short[0])]]
     for text, row in zip(short[1:], rows, strict=True):
-        why = broken((f"         {part}" for part in row[-1].splitlines()), shown.width)
+        why = broken((f"         {part}" for part in row[-1].splitlines()), shown.sentences)
         lines += [[Mark(text)], *([Mark(line, "dim")] for line in why)]
     return lines
 
@@ -215,7 +217,7 @@ def _cpus(cpus: int, wide: bool) -> str:
 def _refusal(group: Sequence[Outcome], shown: Shown) -> Iterator[Line]:
     yield [Mark(refusal_headline(group), _BAD)]
     lines = (f"  {line}" for line in blockage_lines(blockage(group[0])))
-    yield from _plain(broken(lines, shown.width))
+    yield from _plain(broken(lines, shown.sentences))
 
 
 def refusal_headline(group: Sequence[Outcome]) -> str:

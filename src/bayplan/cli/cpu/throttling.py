@@ -43,7 +43,7 @@ _SORTS: dict[str, Callable[[Rates], float]] = {
 }
 
 
-class Shown(msgspec.Struct, frozen=True):
+class Shown(msgspec.Struct, frozen=True, rename="camel"):
     """A group in -o json and yaml."""
 
     group: str
@@ -109,17 +109,21 @@ def throttling(
     import asyncio
 
     from bayplan.agent.process import new_observer
+    from bayplan.agent.reading import group_named, printable
+    from bayplan.cli.targets import tell
     from bayplan.model.clock import SystemClock
     from bayplan.node.cgroup.detect import find_tree
 
     settings = invocation.settings().settings
     tree = find_tree(cgroup_root)
-    tree.group(root)  # GroupGoneError, if there is none
-    observer = new_observer(tree, SystemClock(), settings, root)
+    group = group_named(tree, root)  # GroupGoneError, if there is none
+    observer = new_observer(tree, SystemClock(), settings, group.path)
 
     def show() -> None:
         rows = chosen(observer, window, everything, sort_by)
-        text = rendered(rows, output, headers=not no_headers, alarm=_alarm(observer))
+        text = rendered(rows, output, headers=not no_headers, alarm=_alarm(observer), everything=everything)
+        for path in observer.unmeasured:
+            tell(f"{printable(path)} has a CPU limit and is not shown: it is not in the hierarchy of cpuacct")
         if watch and sys.stdout.isatty():
             click.clear()
         click.echo(text, nl=False)
@@ -156,14 +160,21 @@ def _alarm(observer: Observer) -> Callable[[Rates], bool]:
     return lambda rates: coloured(sys.stdout) and rates.throttle_rate > threshold
 
 
-def rendered(rows: Sequence[Row], output: str | None, *, headers: bool, alarm: Callable[[Rates], bool]) -> str:
+def rendered(
+    rows: Sequence[Row],
+    output: str | None,
+    *,
+    headers: bool,
+    alarm: Callable[[Rates], bool],
+    everything: bool = False,
+) -> str:
     """The table, or the document; lines above the threshold in red."""
     from bayplan.cli.printers import columns, document
 
     if output in ("json", "yaml"):
         return document({"kind": "List", "items": [shown(*row) for row in rows]}, output)
     if not rows:
-        return "No groups with a CPU limit found; -A shows all\n"
+        return "No groups found\n" if everything else "No groups with a CPU limit found; -A shows all\n"
     visible = [index for index, (_, wide) in enumerate(_COLUMNS) if output == "wide" or not wide]
     head = [[_COLUMNS[index][0] for index in visible]] if headers else []
     cells = [_cells(*row) for row in rows]
@@ -177,9 +188,9 @@ def _cells(watched: Watched, rates: Rates) -> list[str]:
 
     reading = watched.reading
     assert reading is not None
-    bandwidth, name = reading.bandwidth, watched.name
+    bandwidth = reading.bandwidth
     return [
-        f"{name.namespace}/{name.pod}/{name.container}" if name.pod else printable(watched.path),
+        printable(short_name(watched)),
         "<none>" if bandwidth.cpus is None else f"{bandwidth.cpus * 1000:.0f}m",
         f"{rates.usage_cpus * 1000:.0f}m",
         f"{rates.throttle_rate:.1%}",
@@ -194,6 +205,14 @@ def _cells(watched: Watched, rates: Rates) -> list[str]:
         f"{reading.processes}",
         printable(watched.path),
     ]
+
+
+def short_name(watched: Watched) -> str:
+    """A group for a table: what people call it, or its pod's uid and its id where the kubelet's links do not tell."""
+    name = watched.name
+    if name.pod:
+        return f"{name.namespace}/{name.pod}/{name.container}"
+    return f"{watched.pod_uid}/{watched.container_id[:12]}" if watched.container_id else watched.path
 
 
 def shown(watched: Watched, rates: Rates) -> Shown:

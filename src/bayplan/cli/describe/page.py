@@ -10,6 +10,8 @@ from bayplan.model.ages import age
 from bayplan.model.clock import Instant, parse_rfc3339
 
 NONE = "<none>"
+_LONGEST = 140
+"""Of a line of an annotation, as kubectl cuts it."""
 
 Doc = dict[str, Any]
 Value = str | int | Sequence[str] | None
@@ -76,7 +78,19 @@ def mapping(values: Mapping[str, Any] | None, between: str = "=") -> list[str]:
     return [f"{key}{between}{_short(str(value))}" for key, value in sorted((values or {}).items())]
 
 
-def _short(text: str, most: int = 140) -> str:
+def noted(values: Mapping[str, Any]) -> list[str]:
+    """`a: 1` a line each; one of several lines, or a long one, stands below its name, further in."""
+    found = []
+    for key, value in sorted(values.items()):
+        text = str(value).removesuffix("\n")
+        if "\n" in text or len(key) + len(text) + 2 >= _LONGEST:
+            found += [f"{key}:", *(f"  {_short(line, _LONGEST - 2)}" for line in text.split("\n"))]
+        else:
+            found.append(f"{key}: {text}")
+    return found
+
+
+def _short(text: str, most: int = _LONGEST) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
@@ -99,7 +113,7 @@ def head(document: Doc, now: Instant) -> list[tuple[str, Value]]:
         ("Namespace", meta.get("namespace")),
         ("Created", moment(meta.get("creationTimestamp"), now)),
         ("Labels", mapping(meta.get("labels"))),
-        ("Annotations", mapping(_shown_annotations(meta), ": ")),
+        ("Annotations", noted(_shown_annotations(meta))),
         ("Controlled By", f"{owner['kind']}/{owner['name']}" if owner else None),
         ("Finalizers", meta.get("finalizers") or None),
         ("Deletion Due", meta.get("deletionTimestamp")),

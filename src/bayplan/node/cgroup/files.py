@@ -161,9 +161,14 @@ class Directory:
         except OSError as error:
             refuse(self.files, self.path, file, "a read", error)
 
-    def number(self, file: str) -> int:
-        """A file with one number."""
-        return int(self.read(file))
+    def number(self, file: str, without: int | None = None) -> int:
+        """A file with one number; `without` where this kernel does not have it, if that is given."""
+        try:
+            return int(self.read(file))
+        except UnsupportedError:
+            if without is None:
+                raise
+            return without
 
     def table(self, file: str) -> dict[str, int]:
         """A file with a name and a number on each line."""

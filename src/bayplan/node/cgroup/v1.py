@@ -59,7 +59,7 @@ class V1Group:
     def bandwidth(self) -> Bandwidth:
         cpu = self._in("cpu")
         quota = cpu.number("cpu.cfs_quota_us")
-        burst = cpu.number("cpu.cfs_burst_us") if cpu.has("cpu.cfs_burst_us") else 0
+        burst = cpu.number("cpu.cfs_burst_us", 0)
         return Bandwidth(None if quota < 0 else quota, cpu.number("cpu.cfs_period_us"), burst)
 
     def set_bandwidth(self, wanted: Bandwidth) -> None:

@@ -45,7 +45,7 @@ class V2Group:
 
     def bandwidth(self) -> Bandwidth:
         quota, period = self._dir.read("cpu.max").split()
-        burst = self._dir.number("cpu.max.burst") if self._dir.has("cpu.max.burst") else 0
+        burst = self._dir.number("cpu.max.burst", 0)
         return Bandwidth(None if quota == "max" else int(quota), int(period), burst)
 
     def set_bandwidth(self, wanted: Bandwidth) -> None:

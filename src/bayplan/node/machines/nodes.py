@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bayplan.model.faults import Faults
 from bayplan.node.machine import NumaNode
-from bayplan.node.machines.document import Document, Layout, NodeEntry
+from bayplan.node.machines.document import Amount, Document, Layout, NodeEntry
 from bayplan.node.machines.faults import whole
 
 _LOCAL = 10  # LOCAL_DISTANCE of Linux
 _KIB = 1024
+_LEAST = _KIB * _KIB
 
 
 def listed_nodes(read: Document, faults: Faults) -> tuple[NumaNode, ...]:
@@ -27,12 +28,20 @@ def listed_nodes(read: Document, faults: Faults) -> tuple[NumaNode, ...]:
         if len(entry.distances) != (len(ids) if any(each.distances for each in read.nodes) else 0):
             expected = f"expected {len(ids)}, one for each node in ascending order, not {len(entry.distances)}"
             faults.add(f"{path}.distances", expected)
-        memory = whole(entry.memory, f"{path}.memory", faults)
+        memory = _memory(entry.memory, f"{path}.memory", faults)
         pages = _pages(entry.hugepages, f"{path}.hugepages", faults)
         found[entry.id] = NumaNode(entry.id, memory, pages, dict(zip(ids, entry.distances, strict=False)))
     if not faults.found:
         _check_distances(read.nodes, found, read.asymmetric, faults)
     return tuple(found[each] for each in sorted(found))
+
+
+def _memory(written: Amount, path: str, faults: Faults) -> int:
+    """Bytes; a node may have none, but a few of them are a unit that was forgotten."""
+    found = whole(written, path, faults)
+    if 0 < found < _LEAST:
+        faults.add(path, f'expected 1Mi or more, or 0, not "{written}": without a unit it is bytes; 64Gi is usual')
+    return found
 
 
 def _pages(written: dict[str, int], path: str, faults: Faults) -> dict[int, int]:
@@ -63,7 +72,7 @@ def _check_distances(
 
 def laid_out_nodes(layout: Layout, faults: Faults) -> tuple[NumaNode, ...]:
     """The nodes of a regular machine."""
-    memory = whole(layout.memory_per_node or 0, "layout.memoryPerNode", faults)
+    memory = _memory(layout.memory_per_node or 0, "layout.memoryPerNode", faults)
     pages = _pages(layout.hugepages_per_node, "layout.hugepagesPerNode", faults)
     many = layout.sockets * layout.nodes_per_socket
     far = {(True, True): _LOCAL, (False, True): _distance(layout, "same_socket", faults)}
