@@ -15,6 +15,11 @@ from tests.cli.cpu.test_plan import PODS, pods
 RESTRICTED = ["-f", PODS, "--machine=dgx-a100", "--topology-manager-policy=restricted"]
 
 
+@pytest.fixture(autouse=True)
+def pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # where tests run in parallel, it is set
+
+
 def test_refused_pods_explained(capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion) -> None:
     assert main(["cpu", "explain", *RESTRICTED]) == 0
     assert capsys.readouterr().out == snapshot
