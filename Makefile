@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-cgroup2 lint bench agreement lock clean
+.PHONY: help run test test-fast test-cgroup2 lint bench chaos agreement lock clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,10 @@ lint: $(VENV)/.dev ## style, types and layers
 
 bench: $(VENV)/.bench ## our figures beside a peer's, from the same run
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+chaos: $(VENV)/.dev ## the ledger under faults, beside what etcd held (minutes)
+	@$(BIN)/bayplan lab doctor --build
+	@$(BIN)/python -m tests.ledger.chaos $(ARGS)
 
 agreement: $(VENV)/.run ## 10,000 decisions beside a real kube-scheduler
 	@$(BIN)/bayplan lab doctor --build

@@ -20,6 +20,7 @@ from benchmarks import (
     decoding,
     fanout,
     lab,
+    ledger,
     memory,
     observing,
     reflector,
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
         lab,
         throttling,
         observing,
+        ledger,
     )
 }
 LEGEND = """\

@@ -36,13 +36,13 @@ def test_view_shows_where_each_value_comes_from(capsys: Capture, monkeypatch: py
     assert main(arguments.split()) == 0
     assert capsys.readouterr().out.startswith(
         "log:\n"
-        "  format: json                 # --log-format\n"
-        "  levels: node.gpu=trace,info  # BAYPLAN_LOG\n"
+        "  format: json                  # --log-format\n"
+        "  levels: node.gpu=trace,info   # BAYPLAN_LOG\n"
         "health:\n"
-        "  bind: 127.0.0.1              # default\n"
-        "  port: 0                      # --set\n"
+        "  bind: 127.0.0.1               # default\n"
+        "  port: 0                       # --set\n"
         "shutdown:\n"
-        "  grace: 1m30s                 # config.yaml:3\n"
+        "  grace: 1m30s                  # config.yaml:3\n"
     )
 
 

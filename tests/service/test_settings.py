@@ -74,7 +74,9 @@ def test_bayplan_log_sets_the_levels() -> None:
         pytest.param("log:\n  fromat: text", "2: log.fromat: unknown key; did you mean log.format?", id="a typo"),
         pytest.param("lgo: {}", "1: lgo: unknown key; did you mean log?", id="a misspelt section"),
         pytest.param(
-            "x: {}", "1: x: unknown key; known are log, health, shutdown, throttling, agent", id="nothing of that sort"
+            "x: {}",
+            "1: x: unknown key; known are log, health, shutdown, throttling, agent, ledger",
+            id="nothing of that sort",
         ),
         pytest.param(
             "health:\n  port: 65536",

@@ -34,6 +34,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "explain": ("bayplan.cli.explain", "explain", "Say why a pod is where it is, or what would place it."),
     "get": ("bayplan.cli.get", "get", "Show objects as kubectl does."),
     "lab": ("bayplan.cli.lab", "lab", "Run a real control plane on this machine."),
+    "ledger": ("bayplan.cli.ledger.verb", "ledger", "Record the history of GPU workloads, and ask it."),
     "logs": ("bayplan.cli.logs", "logs", "Print what containers wrote."),
     "rollout": ("bayplan.cli.rollout", "rollout", "Follow, undo, restart, pause and resume rollouts."),
     "scale": ("bayplan.cli.scale", "scale", "Set how many replicas a workload has."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bayplan.cluster.embedded.kubelet.behaviour import Defaults
+    from bayplan.ledger.following import Following
     from bayplan.model.clock import Instant
     from bayplan.scheduling.configuration import SchedulerConfiguration
     from bayplan.service.durations import Duration
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bayplan.simulate.stage import Stage
 
 _FOR_EVER = 10 * 365 * 86_400 * 1_000_000
+_SLICE = 600 * 1_000_000
 
 
 class _Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,7 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig_out: Path | None
     startup_delay: Duration | None
     scheduler: SchedulerConfiguration | None
+    ledger: Path | None = None
     nodes: list[dict[str, Any]] = []
     """The nodes of a bare cluster."""
 
@@ -74,6 +77,9 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--speed", type=click.FloatRange(0.01, 3600), help="1 is true real time.  [default: 60; 1 with --empty]")
 @click.option("--for", "lasts", callback=span, metavar="SPAN", help="End after that time of yours, such as 30s.")
 @click.option("--virtual", callback=span, metavar="SPAN", help="Run that time of the cluster at once: 24h.")
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record its history into an SQLite ledger."
+)
 @output_option("json", "yaml")
 @click.pass_obj
 def up(
@@ -92,6 +98,7 @@ def up(
     speed: float | None,
     lasts: Duration | None,
     virtual: Duration | None,
+    ledger: Path | None,
     output: str | None,
 ) -> int:
     """Run a cluster with load on this machine, on nothing but Python, and show it.
@@ -103,6 +110,7 @@ def up(
     bayplan up                                   watch it, a minute a second
     bayplan up --for 30s                         half a minute of it, then the summary
     bayplan up --virtual 24h --seed 7 -o json    a whole day at once; then everything in the cluster
+    bayplan up --virtual 24h --ledger day.db     then ask it: bayplan ledger usage --database sqlite:///day.db
     bayplan up --empty --nodes 5                 a bare cluster to try things on
     bayplan up --empty --machine dgx-h100 --kubelet-config kubelet.yaml      nodes that hand out CPUs one by one
     """
@@ -130,6 +138,7 @@ def up(
         output=output,
         port=port,
         kubeconfig_out=kubeconfig_out,
+        ledger=ledger,
         startup_delay=startup_delay,
         scheduler=None if scheduler_config is None else load_configuration(scheduler_config),
         nodes=nodes_of(3 if nodes is None else nodes, _shape(shape, machine, kubelet_config)) if empty else [],
@@ -164,8 +173,9 @@ async def _virtually(service: Service, scenario: Scenario, wish: _Wish, lasts: D
 
     start = VirtualClock().now()
     stage = _stage(scenario, wish, start)
-    with _progress("simulating", start, lasts.micros) as reached:
-        await stage.rehearse(Instant(start + lasts.micros), stopping=lambda: service.stopping, reached=reached)
+    async with _recorded(stage, wish) as following:
+        with _progress("simulating", start, lasts.micros) as reached:
+            await _rehearse(service, stage, Instant(start + lasts.micros), reached, following)
     _finish(stage, wish)
 
 
@@ -177,18 +187,56 @@ async def _live(service: Service, scenario: Scenario, wish: _Wish) -> None:
     warm = scenario.warm_up.micros
     start = Instant((service.clock.now() - warm) // SECOND * SECOND)
     stage = _stage(scenario, wish, start)
-    with _progress("preparing the day", start, warm) as reached:
-        await stage.rehearse(Instant(start + warm), stopping=lambda: service.stopping, reached=reached)
-    if not service.stopping:
-        stage.begin_account()
-        lasts = _FOR_EVER if wish.lasts is None else int(wish.lasts.micros * wish.speed)
-        clock = ScaledClock(stage.now, wish.speed)
-        live = service.start("cluster", stage.go_live(clock, Instant(clock.now() + lasts)))
-        async with serve(stage.cluster, port=wish.port, kubeconfig_out=wish.kubeconfig_out) as served:
-            click.echo(f"serving {served.url}; kubeconfig {served.kubeconfig}", err=True)
-            title = f"×{wish.speed:g}  {served.url}  Ctrl-C ends"
-            await show(stage, service, live, title=title, talk=wish.output is not None)
+    async with _recorded(stage, wish) as following:
+        with _progress("preparing the day", start, warm) as reached:
+            await _rehearse(service, stage, Instant(start + warm), reached, following)
+        if not service.stopping:
+            recording = None if following is None else service.start("ledger", following.run())
+            stage.begin_account()
+            lasts = _FOR_EVER if wish.lasts is None else int(wish.lasts.micros * wish.speed)
+            clock = ScaledClock(stage.now, wish.speed)
+            live = service.start("cluster", stage.go_live(clock, Instant(clock.now() + lasts)))
+            async with serve(stage.cluster, port=wish.port, kubeconfig_out=wish.kubeconfig_out) as served:
+                click.echo(f"serving {served.url}; kubeconfig {served.kubeconfig}", err=True)
+                title = f"×{wish.speed:g}  {served.url}  Ctrl-C ends"
+                await show(stage, service, live, title=title, talk=wish.output is not None)
+            if recording is not None:
+                recording.cancel()  # the rest is stored when the block is left
     _finish(stage, wish)
+
+
+async def _rehearse(
+    service: Service, stage: Stage, until: Instant, reached: Callable[[Instant], None], following: Following | None
+) -> None:
+    """Virtual time up to an instant; with a ledger in slices, so that what is not stored yet stays little."""
+    from bayplan.model.clock import Instant
+
+    while stage.now < until and not service.stopping:
+        end = until if following is None else min(Instant(stage.now + _SLICE), until)
+        await stage.rehearse(end, stopping=lambda: service.stopping, reached=reached)
+        if following is not None:
+            await following.flush()
+
+
+@contextlib.asynccontextmanager
+async def _recorded(stage: Stage, wish: _Wish) -> AsyncIterator[Following | None]:
+    """The ledger of a cluster, if one is wished for, complete when the block is left."""
+    if wish.ledger is None:
+        yield None
+        return
+    from bayplan.ledger.following import Following
+    from bayplan.ledger.store.migrating import migrate
+    from bayplan.ledger.store.sql import open_store
+
+    url = f"sqlite:///{wish.ledger}"
+    await migrate(url)
+    store = await open_store(url)
+    try:
+        following = await Following.begin(stage.cluster, store)
+        yield following
+        await following.flush()
+    finally:
+        await store.close()
 
 
 def _stage(scenario: Scenario, wish: _Wish, start: Instant) -> Stage:

@@ -74,6 +74,68 @@ class AgentSettings(msgspec.Struct, frozen=True):
     ] = 5000
 
 
+class LedgerSettings(msgspec.Struct, frozen=True):
+    """The process that keeps the history of GPU workloads."""
+
+    database: Annotated[
+        str, Meta(min_length=1, description="URL of the database; `auto` is an SQLite file in the state folder")
+    ] = "auto"
+    pool_size: Annotated[int, Meta(ge=1, le=1000, description="connections to the database at most")] = 4
+    connect_timeout: Annotated[Duration, Meta(description="time for reaching the database")] = Duration(10_000_000)
+    statement_timeout: Annotated[
+        Duration, Meta(description="time for a statement; on SQLite, for its turn to write")
+    ] = Duration(60_000_000)
+    tls: Annotated[
+        Literal["off", "required", "verified"],
+        Meta(description="whether the connection to the database is encrypted, and the server's certificate proved"),
+    ] = "off"
+    tls_authority: Annotated[
+        str, Meta(min_length=1, description="file with the authorities that may sign it; `system` is the machine's")
+    ] = "system"
+    cluster: Annotated[
+        str,
+        Meta(min_length=1, description="name of the cluster in the ledger; `auto` is the uid of namespace kube-system"),
+    ] = "auto"
+    batch: Annotated[
+        int, Meta(ge=1, le=100_000, description="changes that one transaction takes in, as far as they have come")
+    ] = 2000
+    spool: Annotated[
+        str, Meta(min_length=1, description="folder for batches while the database is away; `auto` is the state folder")
+    ] = "auto"
+    spool_mib: Annotated[int, Meta(ge=1, le=1_000_000, description="MiB that may wait there")] = 256
+    retention: Annotated[
+        Duration, Meta(description="how long versions between a pod's first and last are kept; `0s` keeps them all")
+    ] = Duration(0)
+    election: Annotated[
+        Literal["on", "off"], Meta(description="whether replicas elect a leader by a Lease; only the leader writes")
+    ] = "on"
+    lease_namespace: Annotated[str, Meta(min_length=1, description="namespace of the Lease")] = "kube-system"
+    lease_name: Annotated[str, Meta(min_length=1, description="name of the Lease")] = "bayplan-ledger"
+    lease_duration: Annotated[
+        Duration, Meta(description="how long replicas wait for a renewal before one takes over")
+    ] = Duration(15_000_000)
+    lease_renew: Annotated[
+        Duration, Meta(description="how long a leader goes on without a renewal; shorter than the duration")
+    ] = Duration(10_000_000)
+    lease_retry: Annotated[Duration, Meta(description="time between two attempts at the Lease")] = Duration(2_000_000)
+    user_label: Annotated[
+        str, Meta(min_length=1, description="label that names a pod's user; `none` looks at no label")
+    ] = "none"
+    user_annotation: Annotated[
+        str, Meta(min_length=1, description="annotation that names a pod's user; `none` looks at no annotation")
+    ] = "none"
+    user_creator: Annotated[
+        Literal["on", "off"], Meta(description="whether the creator stands for the user where nothing else names one")
+    ] = "off"
+    finalizers: Annotated[
+        Literal["on", "off"],
+        Meta(description="whether GPU pods stay until their last state is stored, a minute at most"),
+    ] = "off"
+    kubelet_service: Annotated[
+        Literal["on", "off"], Meta(description="whether a Service with all kubelets is kept in kube-system, every 30 s")
+    ] = "off"
+
+
 class Settings(msgspec.Struct, frozen=True):
     """All of bayplan's settings."""
 
@@ -82,6 +144,7 @@ class Settings(msgspec.Struct, frozen=True):
     shutdown: ShutdownSettings = ShutdownSettings()
     throttling: ThrottlingSettings = ThrottlingSettings()
     agent: AgentSettings = AgentSettings()
+    ledger: LedgerSettings = LedgerSettings()
 
 
 @runtime_checkable

@@ -83,6 +83,11 @@ class Lab:
         return f"https://127.0.0.1:{self._api}"
 
     @property
+    def etcd_address(self) -> str:
+        """Host and port of etcd's own API."""
+        return f"127.0.0.1:{self._etcd}"
+
+    @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig."""
         return self.folder / "admin.kubeconfig"

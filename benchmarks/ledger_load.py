@@ -1,0 +1,126 @@
+"""What the ledger is measured with: a served engine whose pods have had many versions, and a ledger full of snapshots.
+
+`python -m benchmarks.ledger_load KUBECONFIG PODS VERSIONS` is the engine; it ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from bayplan.cluster.embedded.engine import EmbeddedCluster
+from bayplan.cluster.kinds import POD
+from bayplan.cluster.objects import Object
+from bayplan.cluster.served.serve import serve
+from bayplan.ledger.rows import GpuPod, PodSnapshot, Rows
+from bayplan.ledger.snapshots import pack
+from bayplan.model.clock import SECOND, Instant, SystemClock
+from benchmarks import manifests
+
+CLUSTER = "bench"
+START = Instant(1_770_000_000 * SECOND)
+_ROOT = Path(__file__).parent.parent
+_BATCH = 20_000
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A served engine: how to reach it, and the revisions before the first version and after the last."""
+
+    kubeconfig: str
+    since: int
+    last: int
+
+
+def version(number: int, step: int) -> bytes:
+    """A pod's version: in each step readiness turns, and every second one brings a restart."""
+    pod = json.loads(manifests.stored_pod(number))
+    status = pod["status"]
+    for condition in status["conditions"]:
+        if condition["type"] == "Ready":
+            condition["status"] = "False" if step % 2 else "True"
+            condition["lastTransitionTime"] = f"2026-03-01T10:{step % 60:02d}:04Z"
+    status["containerStatuses"][0]["restartCount"] = step // 2
+    return json.dumps(pod, separators=(",", ":")).encode()
+
+
+@contextmanager
+def served(pods: int, versions: int) -> Iterator[Source]:
+    """A served engine in which pods have had so many versions each."""
+    with tempfile.TemporaryDirectory() as folder:
+        kubeconfig = str(Path(folder, "kubeconfig"))
+        command = (sys.executable, "-m", "benchmarks.ledger_load", kubeconfig, str(pods), str(versions))
+        with subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            words = process.stdout.readline().split()
+            if len(words) != 2:
+                raise RuntimeError("the served engine did not start")
+            yield Source(kubeconfig, int(words[0]), int(words[1]))
+            process.communicate()
+
+
+def filled(pods: int, versions: int) -> Iterator[Rows]:
+    """A ledger's rows in which pods have so many snapshots each, one a second and version, in batches."""
+    rows = Rows()
+    for number in range(pods):
+        obj = Object.from_raw(POD, manifests.stored_pod(number))
+        packed = pack(obj)
+        rows.add(packed.blob(CLUSTER, START), _row(obj))
+        for step in range(versions):
+            rows.add(
+                PodSnapshot(
+                    cluster=CLUSTER,
+                    pod_uid=obj.uid,
+                    resource_version=step * pods + number + 1,
+                    namespace=obj.namespace,
+                    name=obj.name,
+                    observed_at=Instant(START + step * SECOND),
+                    spec_hash=packed.spec_hash,
+                    state=packed.state,
+                    dictionary=packed.dictionary,
+                )
+            )
+        if len(rows) >= _BATCH:
+            yield rows
+            rows = Rows()
+    yield rows
+
+
+def _row(obj: Object) -> GpuPod:
+    return GpuPod(
+        cluster=CLUSTER,
+        uid=obj.uid,
+        resource_version=1,
+        namespace=obj.namespace,
+        name=obj.name,
+        created_at=START,
+        updated_at=START,
+    )
+
+
+async def _serve(kubeconfig: str, pods: int, versions: int) -> None:
+    cluster = EmbeddedCluster((), clock=SystemClock())
+    store = cluster.world.store
+    since = store.revision
+    for step in range(versions):
+        for number in range(pods):
+            pod = Object.from_raw(POD, version(number, step))
+            store.put(POD, pod.meta, pod.sections)
+    running = asyncio.create_task(cluster.run())
+    last = store.revision
+    async with serve(cluster, kubeconfig_out=Path(kubeconfig)):
+        print(since, last, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

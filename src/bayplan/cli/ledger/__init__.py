@@ -1,0 +1,1 @@
+"""`bayplan ledger`: one file a subcommand, and what they print."""

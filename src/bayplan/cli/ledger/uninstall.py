@@ -1,0 +1,25 @@
+"""`bayplan ledger uninstall`: what a ledger left in a cluster is taken away; its database stays."""
+
+from __future__ import annotations
+
+import click
+
+from bayplan.cli.targets import Session, Target, on_cluster
+
+
+@click.command()
+@on_cluster
+def uninstall(target: Target) -> None:
+    """Take the ledger's finalizer off every pod that has it. Stop the ledger first, or it puts it back.
+
+    The database is left as it is.
+    """
+    target.run(_uninstall)
+
+
+async def _uninstall(session: Session) -> None:
+    from bayplan.cluster.kinds import POD
+    from bayplan.ledger.finalizers import FINALIZER, sweep
+
+    freed = await sweep(session.cluster, POD)
+    click.echo(f"finalizer {FINALIZER} taken off {freed} pod{'s' * (freed != 1)}")

@@ -1,0 +1,218 @@
+"""Leader election by a Lease: of several processes one holds it, the others wait until it is free or no longer renewed.
+
+No two machines' clocks are compared. A candidate takes a lease over once it has watched it stand still, by its own
+clock, for as long as the lease says. A holder counts from the moment *before* its last renewal was sent, and gives up
+`renew_within` after it, earlier than anybody else may take over: the difference is the time for what is under way.
+
+    async def reign() -> None: ...                         # write only while election.holds()
+    await Election(cluster, place, "me", clock=clock).run(reign)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from bayplan.cluster.kinds import LEASE
+from bayplan.cluster.objects import Object
+from bayplan.cluster.port import Cluster
+from bayplan.model.clock import SECOND, Clock, Instant, rfc3339_micro
+from bayplan.model.errors import AlreadyExists, BayplanError, Conflict, NotFound, PermanentError
+from bayplan.service.logging import get_logger
+
+log = get_logger(__name__)
+
+Reign = Callable[[], Awaitable[None]]
+
+
+class LeaseTimes(msgspec.Struct, frozen=True):
+    """The numbers of an election, in microseconds; those of Kubernetes' own components."""
+
+    duration: int = 15 * SECOND
+    """How long others wait for a renewal."""
+    renew_within: int = 10 * SECOND
+    """How long a holder may go on without one."""
+    retry: int = 2 * SECOND
+
+
+class LeaseTimesError(PermanentError):
+    """The times of a lease do not fit together: two might hold it at once."""
+
+    code = "BP-D033"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Which Lease."""
+
+    namespace: str
+    name: str
+
+
+class Election:
+    """One candidate."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        place: Place,
+        identity: str,
+        *,
+        clock: Clock,
+        times: LeaseTimes = LeaseTimes(),  # noqa: B008 - frozen
+    ) -> None:
+        """`identity` must be unique among candidates, and new for each process. Raises LeaseTimesError."""
+        if not 0 < times.retry < times.renew_within < times.duration:
+            raise LeaseTimesError(
+                "a lease needs retry < renew < duration",
+                hint="the defaults are 2s, 10s and 15s: ledger.lease_retry, ledger.lease_renew, ledger.lease_duration",
+            )
+        self.holder = ""
+        """Who was last seen to hold it."""
+        self._cluster = cluster
+        self._place = place
+        self._identity = identity
+        self._clock = clock
+        self._times = times
+        self._renewed_at: Instant | None = None
+        self._lease: Object | None = None
+        self._still_since = Instant(0)
+        """Since when the lease has been as it is, by our clock."""
+
+    def holds(self) -> bool:
+        """Whether this process may act as the leader at this very instant."""
+        return self._renewed_at is not None and self._clock.now() - self._renewed_at < self._times.renew_within
+
+    async def run(self, reign: Reign) -> None:
+        """Wait for the lease, reign while it is held, and again when it was lost, until cancelled or the reign ends.
+
+        A reign is cancelled when the lease is lost. Raises what the reign raises, and Forbidden.
+        """
+        while True:
+            await self._acquire()
+            if await self._reign(reign):
+                return
+
+    async def _acquire(self) -> None:
+        while not await self._try():
+            await self._clock.sleep_until(Instant(self._clock.now() + self._times.retry))
+        log.info("lease acquired", lease=f"{self._place.namespace}/{self._place.name}", identity=self._identity)
+
+    async def _reign(self, reign: Reign) -> bool:
+        """Whether the reign came to its own end."""
+        work = asyncio.ensure_future(reign())
+        renewing = asyncio.create_task(self._renew(), name="renewal of the lease")
+        try:
+            await asyncio.wait((work, renewing), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (work, renewing):
+                task.cancel()
+            await asyncio.gather(work, renewing, return_exceptions=True)
+            lost = not self.holds()
+            if not lost:
+                await self._release()
+            self._renewed_at = None
+        if not work.cancelled():
+            error = work.exception()
+            if error is not None and not lost:
+                raise error
+            return error is None
+        renewing.result()
+        return False
+
+    async def _renew(self) -> None:
+        """Until the lease is lost."""
+        while self.holds():
+            await self._clock.sleep_until(Instant(self._clock.now() + self._times.retry))
+            await self._try()
+        log.error("lease lost", lease=f"{self._place.namespace}/{self._place.name}", holder=self.holder)
+
+    # --- one attempt
+
+    async def _try(self) -> bool:
+        """Take or renew the lease; whether we hold it. Temporary faults are a no. Raises Forbidden."""
+        asking = asyncio.ensure_future(self._attempt())
+        timer = asyncio.ensure_future(self._clock.sleep_until(Instant(self._clock.now() + self._times.renew_within)))
+        try:
+            await asyncio.wait((asking, timer), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+            if not asking.done():  # an answer that comes too late is no answer
+                asking.cancel()
+                await asyncio.wait((asking,))
+        return False if asking.cancelled() else asking.result()
+
+    async def _attempt(self) -> bool:
+        before = self._clock.now()
+        try:
+            taken = await self._write(before)
+        except (Conflict, AlreadyExists, NotFound):
+            return False  # somebody else was quicker
+        except PermanentError:
+            raise
+        except BayplanError as error:
+            log.warning("lease unreachable", why=error.message)
+            return False
+        if taken:
+            self._renewed_at = before
+        return taken
+
+    async def _write(self, now: Instant) -> bool:
+        place = self._place
+        try:
+            lease = await self._cluster.get(LEASE, place.name, place.namespace)
+        except NotFound:
+            self._observe(
+                await self._cluster.create(LEASE, self._document({}, None, now), place.namespace), self._clock.now()
+            )
+            return True
+        self._observe(lease, now)
+        spec: dict[str, Any] = lease.doc().get("spec") or {}
+        if self.holder not in ("", self._identity) and now - self._still_since < _span(spec, self._times.duration):
+            return False
+        body = self._document(spec, lease.meta.resource_version, now)
+        self._observe(await self._cluster.update(LEASE, body, place.name, place.namespace), now)
+        return True
+
+    def _observe(self, lease: Object, now: Instant) -> None:
+        if self._lease is None or self._lease.meta.resource_version != lease.meta.resource_version:
+            self._still_since = now
+        self._lease = lease
+        self.holder = (lease.doc().get("spec") or {}).get("holderIdentity") or ""
+
+    def _document(self, spec: dict[str, Any], version: str | None, now: Instant) -> dict[str, Any]:
+        mine = spec.get("holderIdentity") == self._identity
+        meta = {"name": self._place.name, "namespace": self._place.namespace}
+        return {
+            "apiVersion": LEASE.api_version,
+            "kind": LEASE.name,
+            "metadata": meta if version is None else {**meta, "resourceVersion": version},
+            "spec": {
+                "holderIdentity": self._identity,
+                "leaseDurationSeconds": max(1, self._times.duration // SECOND),
+                "acquireTime": spec.get("acquireTime") if mine else rfc3339_micro(now),
+                "renewTime": rfc3339_micro(now),
+                "leaseTransitions": (spec.get("leaseTransitions") or 0) + (0 if mine or version is None else 1),
+            },
+        }
+
+    async def _release(self) -> None:
+        """Let the next one in at once. What goes wrong is not worth a word: the lease runs out by itself."""
+        assert self._lease is not None
+        place, lease = self._place, self._lease
+        spec = {**(lease.doc().get("spec") or {}), "holderIdentity": "", "leaseDurationSeconds": 1}
+        meta = {"name": place.name, "namespace": place.namespace, "resourceVersion": lease.meta.resource_version}
+        body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": meta, "spec": spec}
+        try:
+            await self._cluster.update(LEASE, body, place.name, place.namespace)
+        except BayplanError as error:
+            log.debug("lease not released", why=error.message)
+        else:
+            log.info("lease released", lease=f"{place.namespace}/{place.name}")
+
+
+def _span(spec: dict[str, Any], default: int) -> int:
+    said = spec.get("leaseDurationSeconds")
+    return said * SECOND if isinstance(said, int) and said > 0 else default

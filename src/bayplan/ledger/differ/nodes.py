@@ -1,0 +1,184 @@
+"""What a version of a node adds: its state where it changed, and a period for each number of GPUs it offered.
+
+A node that is not ready or cordoned still has its devices: they are idle, not away. Capacity counts, not allocatable:
+a sick device stands in the rack and is paid for. Heartbeats change nothing and write nothing. The history of a node
+outlives it: its row stays, with an end.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.cluster.objects import Object
+from bayplan.ledger.differ.gpus import GpuVendors, capacity
+from bayplan.ledger.differ.life import End, seen_end
+from bayplan.ledger.differ.periods import closed
+from bayplan.ledger.differ.reading import Odd, anonymous, identity, section, sound, version
+from bayplan.ledger.differ.seen import Seen
+from bayplan.ledger.rows import GpuNode, NodePeriod, Rows
+from bayplan.ledger.store.port import Remembered
+from bayplan.model.clock import Instant
+from bayplan.model.meta import condition
+from bayplan.model.nodes import NodeSpec, NodeStatus
+
+_ENCODE = msgspec.json.Encoder(order="deterministic").encode
+
+
+class KnownNode(msgspec.Struct, frozen=True):
+    """All that the ledger must know of a node."""
+
+    row: GpuNode
+    resource_version: int
+    """Of the latest version, which may have been a mere heartbeat."""
+    periods: dict[str, NodePeriod] = {}
+    """Those that are open, by resource."""
+    labels: dict[str, str] = {}
+    faults: tuple[Odd, ...] = ()
+    odd: tuple[Odd, ...] = ()
+    """Of the faults those that are new with the latest version."""
+
+    def model_of(self, resource: str, vendors: GpuVendors) -> str:
+        """The model of its devices of a resource; of those that labels name, even while it offers none of them."""
+        period = self.periods.get(resource)
+        return vendors.model(resource, self.labels) or (period.gpu_model if period else "")
+
+
+def changed(known: KnownNode | None, obj: Object, seen: Seen) -> tuple[KnownNode, Rows]:
+    """What is known after a version, and what it adds."""
+    rows = Rows()
+    if known is not None and version(obj) <= known.resource_version:
+        return known, rows
+    faults: list[Odd] = []
+    status = section(obj, "status", NodeStatus, faults)
+    gpus = {**capacity(status.capacity, seen.vendors, faults), **seen.pools.capacity.get(obj.name, {})}
+    faults += anonymous(obj)
+    row = _row(known, obj, status, gpus, seen, faults)
+    periods = _periods(known, row, obj.meta.labels, gpus, seen, rows)
+    if known is not None and _same(known.row, row):
+        row = known.row
+    else:
+        rows.add(row)
+    odd = tuple(each for each in faults if known is None or each not in known.faults)
+    return KnownNode(row, version(obj), periods, obj.meta.labels, tuple(faults), odd), rows
+
+
+def refreshed(known: KnownNode, seen: Seen) -> tuple[KnownNode, Rows]:
+    """What ResourceSlices add that came to be known, or changed, after the node."""
+    rows = Rows()
+    own = {name: period.gpus for name, period in known.periods.items() if seen.vendors.of(name) is not None}
+    gpus = {**own, **seen.pools.capacity.get(known.row.name, {})}
+    periods = _periods(known, known.row, known.labels, gpus, seen, rows)
+    models = [period.gpu_model for _, period in sorted(periods.items())]
+    row = msgspec.structs.replace(
+        known.row, gpu_capacity=sum(gpus.values()), gpu_model=next(filter(None, models), known.row.gpu_model)
+    )
+    if row != known.row:
+        rows.add(row)
+    return KnownNode(row, known.resource_version, periods, known.labels, known.faults), rows
+
+
+def gone(known: KnownNode, seen: Seen, final: Object | None = None) -> Rows:
+    """What a node's disappearance adds."""
+    rows = Rows()
+    if final is not None and final.sections:
+        known, rows = changed(known, final, seen)
+    resource_version = max(known.resource_version, version(final) if final is not None else 0)
+    end = seen_end(seen)
+    after = None if end.after is None else min(max(end.after, known.row.created_at), end.at)
+    for period in known.periods.values():
+        rows.add(closed(period, end, resource_version))
+    rows.add(
+        msgspec.structs.replace(
+            known.row,
+            resource_version=resource_version,
+            updated_at=seen.at,
+            ready=False,
+            end_at=end.at,
+            end_inferred=after is not None,
+            end_after=after,
+        )
+    )
+    return rows
+
+
+def remember(kept: Remembered) -> dict[str, KnownNode]:
+    """The nodes that have not gone, by uid."""
+    periods: dict[str, dict[str, NodePeriod]] = {}
+    for period in kept.periods:
+        if isinstance(period, NodePeriod):
+            periods.setdefault(period.node_uid, {})[period.resource] = period
+    return {
+        row.uid: KnownNode(row, row.resource_version, periods.get(row.uid, {}), msgspec.json.decode(row.labels))
+        for row in kept.nodes
+        if row.end_at is None
+    }
+
+
+def _row(
+    known: KnownNode | None, obj: Object, status: NodeStatus, gpus: dict[str, int], seen: Seen, faults: list[Odd]
+) -> GpuNode:
+    spec = section(obj, "spec", NodeSpec, faults)
+    ready = condition(status.conditions, "Ready")
+    labels = obj.meta.labels
+    models = [_model(obj.name, resource, labels, seen) for resource in sorted(gpus)]
+    created = known.row.created_at if known else sound(obj.meta.creation_timestamp, seen.at) or seen.at
+    return GpuNode(
+        cluster=seen.cluster,
+        uid=identity(obj),
+        resource_version=version(obj),
+        name=obj.name,
+        gpu_model=next(filter(None, models), ""),
+        gpu_capacity=sum(gpus.values()),
+        ready=ready is not None and ready.status == "True",
+        schedulable=not spec.unschedulable,
+        labels=_ENCODE(labels).decode(),
+        kubelet_version=status.node_info.kubelet_version,
+        created_at=created,
+        updated_at=seen.at,
+    )
+
+
+def _model(node: str, resource: str, labels: dict[str, str], seen: Seen) -> str:
+    return seen.vendors.model(resource, labels) or seen.pools.models.get((node, resource), "")
+
+
+def _same(was: GpuNode, now: GpuNode) -> bool:
+    return was == msgspec.structs.replace(now, resource_version=was.resource_version, updated_at=was.updated_at)
+
+
+def _periods(
+    known: KnownNode | None, row: GpuNode, labels: dict[str, str], gpus: dict[str, int], seen: Seen, rows: Rows
+) -> dict[str, NodePeriod]:
+    """A node seen for the first time has had its devices since it was made: its pods may be as old."""
+    start = row.created_at if known is None else seen.at
+    held = known.periods if known else {}
+    still: dict[str, NodePeriod] = {}
+    for resource in {**held, **gpus}:
+        period, offered = held.get(resource), gpus.get(resource, 0)
+        model = _model(row.name, resource, labels, seen) or (period.gpu_model if period else "")
+        if period is not None and period.gpus == offered and period.gpu_model == model:
+            still[resource] = period
+            continue
+        named = period is not None and period.gpus == offered and not period.gpu_model
+        begin = period.start_at if period is not None and (named or seen.at <= period.start_at) else start
+        if period is not None and begin != period.start_at:
+            rows.add(closed(period, seen_end(seen), row.resource_version))
+        elif period is not None and not offered:
+            rows.add(closed(period, End(begin), row.resource_version))
+        if offered:
+            still[resource] = _period(row, resource, offered, model, begin)
+            rows.add(still[resource])
+    return still
+
+
+def _period(row: GpuNode, resource: str, gpus: int, model: str, start: Instant) -> NodePeriod:
+    return NodePeriod(
+        cluster=row.cluster,
+        node_uid=row.uid,
+        node_name=row.name,
+        resource=resource,
+        start_at=start,
+        resource_version=row.resource_version,
+        gpus=gpus,
+        gpu_model=model,
+    )

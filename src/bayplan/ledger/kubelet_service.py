@@ -1,0 +1,215 @@
+"""A Service with every kubelet behind it, so that monitors find them: the node reconciler's second duty.
+
+`plan` is pure: nodes and what there is in, writes out; nothing to write when nothing changed. The Service is headless
+and has no selector; its EndpointSlices are ours, at most a thousand addresses each, one family each. A node stays in
+the slice where it is: one that comes or goes changes one slice, not all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
+from typing import Any, Literal
+
+import msgspec
+
+from bayplan.cluster.kinds import ENDPOINT_SLICE, NODE, SERVICE, Kind
+from bayplan.cluster.objects import Object
+from bayplan.cluster.port import Cluster
+from bayplan.model.clock import SECOND, Clock, Instant
+from bayplan.model.errors import AlreadyExists, BayplanError, Conflict, NotFound
+from bayplan.model.nodes import Node
+from bayplan.service.logging import get_logger
+
+log = get_logger(__name__)
+
+NAMESPACE = "kube-system"
+NAME = "bayplan-kubelets"
+PORTS = {"https-metrics": 10250}
+OLD_PORTS = {"http-metrics": 10255, "cadvisor": 4194}
+"""Which kubelets served once; those of today do not."""
+EVERY = 30 * SECOND
+_MOST = 1000
+"""Addresses of one slice: the API server takes no more."""
+_OURS = {"kubernetes.io/service-name": NAME, "endpointslice.kubernetes.io/managed-by": "bayplan-ledger"}
+_SELECTOR = ",".join(f"{key}={value}" for key, value in _OURS.items())
+_PAGE = 500
+
+Family = Literal["IPv4", "IPv6"]
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One write: without a document, a deletion; with a version, an update of that version."""
+
+    kind: Kind
+    name: str
+    document: dict[str, Any] | None
+    version: str = ""
+
+
+class Address(msgspec.Struct, frozen=True, order=True):
+    """A kubelet's address of one family."""
+
+    node: str
+    address: str
+    ready: bool
+
+
+def addresses(nodes: Iterable[Node]) -> dict[Family, dict[str, Address]]:
+    """Of each node, its first internal address of each family, by node."""
+    found: dict[Family, dict[str, Address]] = {"IPv4": {}, "IPv6": {}}
+    for node in nodes:
+        ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+        for each in node.status.addresses:
+            family = _family(each.address) if each.type == "InternalIP" else None
+            if family is not None:
+                name = node.metadata.name
+                found[family].setdefault(name, Address(name, each.address, ready))
+    return found
+
+
+def _family(text: str) -> Family | None:
+    try:
+        return "IPv6" if ip_address(text).version == 6 else "IPv4"
+    except ValueError:
+        return None
+
+
+def plan(
+    nodes: Iterable[Node], service: Object | None, slices: Sequence[Object], ports: dict[str, int] | None = None
+) -> list[Write]:
+    """What must be written so that the Service and its slices are as the nodes are. Calling it again gives nothing."""
+    ports = ports or PORTS
+    return [*_service(service, ports), *_slices(addresses(nodes), slices, ports)]
+
+
+def _service(found: Object | None, ports: dict[str, int]) -> list[Write]:
+    wanted = [{"name": name, "port": port, "protocol": "TCP", "targetPort": port} for name, port in ports.items()]
+    if found is not None:
+        document = found.doc()
+        if document["spec"].get("ports") == wanted:
+            return []
+        document["spec"]["ports"] = wanted
+        return [Write(SERVICE, NAME, document, found.meta.resource_version)]
+    labels = {"app.kubernetes.io/name": "kubelet", "app.kubernetes.io/managed-by": "bayplan-ledger"}
+    return [
+        Write(
+            SERVICE,
+            NAME,
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels},
+                "spec": {
+                    "clusterIP": "None",
+                    "ipFamilyPolicy": "PreferDualStack",
+                    "ports": wanted,
+                },
+            },
+        )
+    ]
+
+
+def _slices(wanted: dict[Family, dict[str, Address]], found: Sequence[Object], ports: dict[str, int]) -> list[Write]:
+    writes: list[Write] = []
+    listed = [{"name": name, "port": port, "protocol": "TCP"} for name, port in ports.items()]
+    left = {family: dict(each) for family, each in wanted.items()}
+    kept: list[tuple[Object, dict[str, Any], Family, list[Address]]] = []
+    for each in found:
+        document = each.doc()
+        family: Family = document["addressType"]
+        names = [endpoint.get("nodeName", "") for endpoint in document.get("endpoints") or ()]
+        stay = [left[family].pop(name) for name in names if name in left.get(family, {})]
+        kept.append((each, document, family, stay))
+    for each, document, family, stay in kept:
+        fill = sorted(left[family])[: _MOST - len(stay)]
+        stay += [left[family].pop(name) for name in fill]
+        if not stay:
+            writes.append(Write(ENDPOINT_SLICE, each.name, None))
+            continue
+        endpoints = [_endpoint(address) for address in stay]
+        if document.get("endpoints") != endpoints or document.get("ports") != listed:
+            document.update(endpoints=endpoints, ports=listed)
+            writes.append(Write(ENDPOINT_SLICE, each.name, document, each.meta.resource_version))
+    taken = {each.name for each in found}
+    for family, rest in left.items():
+        writes += _new_slices(family, sorted(rest.values()), listed, taken)
+    return writes
+
+
+def _new_slices(family: Family, rest: list[Address], ports: list[dict[str, Any]], taken: set[str]) -> list[Write]:
+    writes = []
+    free = (name for number in range(10_000) if (name := f"{NAME}-{family.lower()}-{number}") not in taken)
+    for start in range(0, len(rest), _MOST):
+        name = next(free)
+        document = {
+            "apiVersion": ENDPOINT_SLICE.api_version,
+            "kind": ENDPOINT_SLICE.name,
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": dict(_OURS)},
+            "addressType": family,
+            "endpoints": [_endpoint(each) for each in rest[start : start + _MOST]],
+            "ports": ports,
+        }
+        writes.append(Write(ENDPOINT_SLICE, name, document))
+    return writes
+
+
+def _endpoint(each: Address) -> dict[str, Any]:
+    return {
+        "addresses": [each.address],
+        "conditions": {"ready": each.ready},
+        "nodeName": each.node,
+        "targetRef": {"kind": "Node", "name": each.node},
+    }
+
+
+# --- the shell
+
+
+async def keep_kubelet_service(cluster: Cluster, clock: Clock, ports: dict[str, int] | None = None) -> None:
+    """Keep it as the nodes are, looking every 30 s, until cancelled. What fails is tried again at the next look."""
+    while True:
+        try:
+            writes = await reconcile(cluster, ports)
+            if writes:
+                log.info("kubelet service reconciled", writes=writes)
+        except BayplanError as error:
+            log.warning("kubelet service not reconciled", why=error.message)
+        await clock.sleep_until(Instant(clock.now() + EVERY))
+
+
+async def reconcile(cluster: Cluster, ports: dict[str, int] | None = None) -> int:
+    """One look; how many writes it took."""
+    nodes = [each.view(Node) for each in await _all(cluster, NODE, None, "")]
+    slices = await _all(cluster, ENDPOINT_SLICE, NAMESPACE, _SELECTOR)
+    try:
+        service: Object | None = await cluster.get(SERVICE, NAME, NAMESPACE)
+    except NotFound:
+        service = None
+    writes = plan(nodes, service, slices, ports)
+    for write in writes:
+        await _apply(cluster, write)
+    return len(writes)
+
+
+async def _all(cluster: Cluster, kind: Kind, namespace: str | None, labels: str) -> list[Object]:
+    found: list[Object] = []
+    after = ""
+    while True:
+        page = await cluster.list(kind, namespace, labels=labels, limit=_PAGE, after=after)
+        found += page.items
+        after = page.next
+        if not after:
+            return found
+
+
+async def _apply(cluster: Cluster, write: Write) -> None:
+    try:
+        if write.document is None:
+            await cluster.delete(write.kind, write.name, NAMESPACE)
+        elif write.version:
+            await cluster.update(write.kind, write.document, write.name, NAMESPACE)
+        else:
+            await cluster.create(write.kind, write.document, NAMESPACE)
+    except (Conflict, AlreadyExists, NotFound) as error:  # somebody else wrote: the next look sees it
+        log.debug("kubelet service changed meanwhile", name=write.name, why=error.message)

@@ -1,0 +1,168 @@
+"""`bayplan ledger run`: waits for the lease, replays what an earlier run left in its spool, and records.
+
+Of several replicas the leader alone writes; it asks for its lease before each transaction. A leader that loses it goes
+back to waiting, and whoever leads next begins with what the database holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from bayplan.cluster.kinds import NAMESPACE
+from bayplan.cluster.leases import Election, Place
+from bayplan.cluster.live.cluster import LiveCluster
+from bayplan.ledger.discovering import LiveKinds
+from bayplan.ledger.finalizers import Finalizers
+from bayplan.ledger.kubelet_service import keep_kubelet_service
+from bayplan.ledger.metrics import LedgerCollector
+from bayplan.ledger.outlet import Outlet
+from bayplan.ledger.recorder import Recorder
+from bayplan.ledger.recording import Recording
+from bayplan.ledger.settings import database_url, lease_times, spool_folder, store_settings, user_rule
+from bayplan.ledger.spool import Spool
+from bayplan.ledger.store.migrating import migrate
+from bayplan.ledger.store.port import Remembered
+from bayplan.ledger.store.retention import prune
+from bayplan.ledger.store.settings import Dialect, parse_url
+from bayplan.ledger.store.sql import SqlStore, open_store
+from bayplan.model.clock import SECOND, Clock, Instant
+from bayplan.model.errors import TemporaryError
+from bayplan.service.lifecycle import Service
+from bayplan.service.logging import get_logger
+from bayplan.service.state import state_folder
+
+log = get_logger(__name__)
+
+_MIB = 1 << 20
+_RETRY = SECOND
+_PRUNE_EVERY = 3600 * SECOND
+
+
+class DatabaseAwayError(TemporaryError):
+    """The database does not take transactions at the moment; batches go to the spool."""
+
+    code = "BP-D034"
+
+
+class Ledger(msgspec.Struct):
+    """The parts of a running ledger, as far as they are there: what metrics and checks look at."""
+
+    cluster: str
+    store: SqlStore
+    leads: Callable[[], bool]
+    outlet: Outlet | None = None
+    recorder: Recorder | None = None
+
+
+async def cluster_id(cluster: LiveCluster, setting: str) -> str:
+    """What a cluster is called in the ledger."""
+    return setting if setting != "auto" else (await cluster.get(NAMESPACE, "kube-system")).uid
+
+
+async def prepared_store(service: Service) -> SqlStore:
+    """The database that the settings name. An SQLite file is brought up to date; others must have been.
+
+    Raises as `open_store` does.
+    """
+    settings = service.settings.ledger
+    url, how = database_url(settings), store_settings(settings)
+    if parse_url(url).dialect is Dialect.SQLITE:
+        if settings.database == "auto":
+            state_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+        await migrate(url, how)
+    return await open_store(url, how)
+
+
+async def run_ledger(service: Service, cluster: LiveCluster) -> None:
+    """Record until the service is asked to stop."""
+    settings = service.settings.ledger
+    store = await prepared_store(service)
+    service.on_close("database", store.close)
+    kinds = LiveKinds(cluster.access, service.clock)
+    service.on_close("discovery", kinds.close)
+    ledger = Ledger(await cluster_id(cluster, settings.cluster), store, lambda: True)
+    service.health.registry.register(LedgerCollector(ledger, service.clock))
+    service.health.check("database", lambda: _check(ledger))
+
+    async def reign() -> None:
+        await _record(service, cluster, ledger, kinds)
+
+    if settings.election == "on":
+        place = Place(settings.lease_namespace, settings.lease_name)
+        identity = f"{socket.gethostname()}_{os.getpid()}_{service.clock.now()}"
+        election = Election(cluster, place, identity, clock=service.clock, times=lease_times(settings))
+        ledger.leads = election.holds
+        service.start("recorder", election.run(reign))
+    else:
+        service.start("recorder", reign())
+    await service.stopped()
+
+
+async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds: LiveKinds) -> None:
+    """One reign, until cancelled."""
+    settings, clock, store = service.settings.ledger, service.clock, ledger.store
+    path = spool_folder(settings) / f"{ledger.cluster}.spool"
+    spool = Spool(path, most_bytes=settings.spool_mib * _MIB)
+    outlet = ledger.outlet = Outlet(store, spool, clock, may_write=ledger.leads)
+    beside: list[asyncio.Task[None]] = []
+    try:
+        while not await outlet.replay():
+            await clock.sleep_until(Instant(clock.now() + _RETRY))
+        kept = await _remembered(store, ledger.cluster, clock)
+        recording = Recording(ledger.cluster, kept, people=user_rule(settings))
+        finalizers = Finalizers(cluster, clock) if settings.finalizers == "on" else None
+        recorder = ledger.recorder = Recorder(
+            cluster,
+            recording,
+            outlet,
+            kept,
+            clock=clock,
+            find_kind=kinds.find,
+            most_changes=settings.batch,
+            durable=None if finalizers is None else finalizers.durable,
+        )
+        if finalizers is not None:
+            work = finalizers.run(lambda: recorder.waiting_since)
+            beside.append(asyncio.create_task(work, name="finalizers"))
+        log.info("records", cluster=ledger.cluster, database=store.address.shown, pods=len(kept.pods))
+        if settings.kubelet_service == "on":
+            beside.append(asyncio.create_task(keep_kubelet_service(cluster, clock), name="kubelet service"))
+        if settings.retention.micros:
+            beside.append(asyncio.create_task(_keep_pruned(service, ledger), name="retention"))
+        await recorder.run()
+    finally:
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+        ledger.recorder = ledger.outlet = None
+        spool.close()
+
+
+async def _remembered(store: SqlStore, cluster: str, clock: Clock) -> Remembered:
+    """What the ledger knew when it ended, as soon as the database tells."""
+    while True:
+        try:
+            return await store.remembered(cluster)
+        except TemporaryError as error:
+            log.warning("database away", why=error.message)
+            await clock.sleep_until(Instant(clock.now() + _RETRY))
+
+
+async def _keep_pruned(service: Service, ledger: Ledger) -> None:
+    while True:
+        before = Instant(service.clock.now() - service.settings.ledger.retention.micros)
+        try:
+            log.info("pruned", **msgspec.structs.asdict(await prune(ledger.store, ledger.cluster, before)))
+        except TemporaryError as error:
+            log.warning("cannot prune", why=error.message)
+        await service.clock.sleep_until(Instant(service.clock.now() + _PRUNE_EVERY))
+
+
+def _check(ledger: Ledger) -> None:
+    if ledger.outlet is not None and ledger.outlet.away:
+        raise DatabaseAwayError(f"{ledger.store.address.shown} does not take transactions")

@@ -1,0 +1,159 @@
+"""The checks: each a suspicion, told by plain values, pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from bayplan.cluster.objects import Object
+from bayplan.ledger.questions.doctor.findings import Finding
+from bayplan.ledger.rows import Gap, GpuPod, GpuWorkload, Period, StreamPosition
+from bayplan.ledger.store.port import SchemaError, StoreUnavailableError
+from bayplan.model.ages import human_duration
+from bayplan.model.clock import SECOND, Instant, parse_rfc3339, rfc3339
+from bayplan.model.errors import BayplanError
+
+LAG = 60 * SECOND
+"""A ledger that is behind by less is just at work."""
+DEADLINE = 60 * SECOND
+"""A finalizer must free its object after so long, saved or not."""
+
+
+class Right(NamedTuple):
+    """Something that the ledger must be allowed to do."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
+
+
+def database(error: BayplanError | None) -> list[Finding]:
+    """What opening the database said."""
+    if error is None:
+        return []
+    if isinstance(error, StoreUnavailableError):
+        return [Finding("LD001", "database", error.message)]
+    return [Finding("LD003" if isinstance(error, SchemaError) else "LD002", "database", error.message, error.hint)]
+
+
+def rights(answers: Mapping[Right, bool]) -> list[Finding]:
+    """What the cluster allows."""
+    return [Finding("LD004", str(right), f"may not {right}") for right, allowed in answers.items() if not allowed]
+
+
+def listeners(
+    streams: Iterable[StreamPosition], wanted: Iterable[tuple[str, str]], now: Instant, silence: int
+) -> list[Finding]:
+    """Whether every cluster's kinds are listened to; `wanted` are cluster and kind."""
+    heard = {(each.cluster, each.kind): each for each in streams}
+    never = [
+        Finding("LD005", f"{c}: {k}", "no listener ever committed anything") for c, k in wanted if (c, k) not in heard
+    ]
+    dead = [
+        Finding(
+            "LD006",
+            f"{each.cluster}: {each.kind}",
+            f"last heard of {human_duration(now - each.at)} ago, at {rfc3339(each.at)}",
+        )
+        for each in heard.values()
+        if now - each.at > silence
+    ]
+    return never + dead
+
+
+def owners(pods: Iterable[GpuPod], workloads: Iterable[GpuWorkload]) -> list[Finding]:
+    """Whether the owner of every pod is known."""
+    known = {(each.cluster, each.uid) for each in workloads}
+    return [
+        Finding("LD007", f"{pod.namespace}/{pod.name}", f"its controller {pod.owner_uid} has no row")
+        for pod in pods
+        if pod.owner_uid and (pod.cluster, pod.owner_uid) not in known
+    ]
+
+
+def finalizers(objects: Iterable[Object], finalizer: str, now: Instant) -> list[Finding]:
+    """Whether objects hang in their deletion because of us."""
+    found = []
+    for each in objects:
+        asked = each.meta.deletion_timestamp
+        if asked is None or finalizer not in each.meta.finalizers:
+            continue
+        waits = now - parse_rfc3339(asked)
+        if waits > DEADLINE:
+            name = "/".join(filter(None, (each.namespace, each.kind.name, each.name)))
+            found.append(Finding("LD008", name, f"terminating for {human_duration(waits)} with {finalizer}"))
+    return found
+
+
+class Live(NamedTuple):
+    """A GPU pod of the cluster, as far as it is compared."""
+
+    name: str
+    resource_version: int
+    created_at: Instant
+    phase: str
+    node: str
+
+
+def agreement(rows: Sequence[GpuPod], live: Mapping[str, Live], now: Instant) -> list[Finding]:
+    """Whether ledger and cluster tell the same; `rows` are those not gone, of one cluster."""
+    found = []
+    known = {row.uid: row for row in rows}
+    for row in rows:
+        name = f"{row.namespace}/{row.name}"
+        seen = live.get(row.uid)
+        if seen is None:
+            found.append(Finding("LD009", name, f"uid {row.uid}: {row.phase} in the ledger, not in the cluster"))
+        elif differences := _differences(row, seen):
+            found.append(Finding("LD011", name, differences))
+    for uid, seen in live.items():
+        if uid not in known and now - seen.created_at > LAG:
+            age = human_duration(now - seen.created_at)
+            found.append(Finding("LD010", seen.name, f"uid {uid}: {seen.phase} for {age}, not in the ledger"))
+    return found
+
+
+def _differences(row: GpuPod, seen: Live) -> str:
+    if row.resource_version > seen.resource_version:
+        return ""  # the ledger has heard more than the list that it is compared with
+    pairs = (("phase", row.phase, seen.phase), ("node", row.node_name, seen.node))
+    return ", ".join(
+        f"{what} {ours or 'none'} in the ledger, {theirs or 'none'} in the cluster"
+        for what, ours, theirs in pairs
+        if ours != theirs
+    )
+
+
+def lasting(first: Iterable[Finding], second: Iterable[Finding]) -> list[Finding]:
+    """What was found twice: whatever the ledger has caught up with in between was no fault."""
+    before = {(each.code, each.subject) for each in first}
+    return [each for each in second if (each.code, each.subject) in before]
+
+
+def gaps(told: Iterable[Gap]) -> list[Finding]:
+    """Where states are missing."""
+    return [
+        Finding(
+            "LD012",
+            f"{gap.cluster}: {gap.kind}",
+            f"{gap.dropped or 'some'} states between {rfc3339(gap.from_at)} and {rfc3339(gap.to_at)}"
+            + (f": {gap.why}" if gap.why else ""),
+        )
+        for gap in told
+    ]
+
+
+def contradictions(pods: Iterable[GpuPod], open_periods: Iterable[Period]) -> list[Finding]:
+    """Whether anything is still open of pods that have let go; `pods` are those that ended."""
+    ended = {(pod.cluster, pod.uid): (pod, pod.end_at) for pod in pods if pod.end_at is not None}
+    found = []
+    for period in open_periods:
+        known = ended.get((period.cluster, getattr(period, "pod_uid", "")))
+        if known is not None:
+            pod, end = known
+            what = f"{period.table} from {rfc3339(period.start_at)} is open, the pod ended at {rfc3339(end)}"
+            found.append(Finding("LD013", f"{pod.namespace}/{pod.name}", what))
+    return found

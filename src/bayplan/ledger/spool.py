@@ -1,0 +1,286 @@
+"""Batches on disk, in their order, while the database is away.
+
+One file of records: length, CRC-32, then the rows as MessagePack by table. A record counts once it is synced to disk;
+what a crash leaves half written at the end is cut off when the file is opened again. Replaying a record twice changes
+nothing, so how far the replay has come need not be kept: a crash begins again at the first.
+
+The file is bounded. When a batch no longer fits, the file is written anew: rows that a later one of the same key
+replaces go first (the database would end up with the same), then the versions between a pod's first and last here.
+Those are the only losses, and they are counted in a Gap. When even that does not help, the spool is full, and the
+reader of the cluster must wait.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bayplan.ledger.rows import ROWS, Gap, PodSnapshot, Row, Rows, Sort, WorkloadSnapshot
+from bayplan.model.clock import Instant
+from bayplan.model.errors import TemporaryError
+from bayplan.service.logging import get_logger
+
+log = get_logger(__name__)
+
+_HEAD = struct.Struct("<II")
+_CLASSES: dict[str, type[Row]] = {kind.table: kind for kind in ROWS}
+_DECODERS: dict[str, msgspec.msgpack.Decoder[list[Any]]] = {
+    name: msgspec.msgpack.Decoder(list[kind])  # type: ignore[valid-type]  # a type made of a value
+    for name, kind in _CLASSES.items()
+}
+_TABLES = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+_ENCODE = msgspec.msgpack.Encoder().encode
+_VERSIONS: dict[type[Row], str] = {PodSnapshot: "pod_uid", WorkloadSnapshot: "workload_uid"}
+_GROWTH = 0.1
+"""Of the bound: by so much the file must have grown before it is written anew once more, else it is full."""
+
+
+class SpoolFullError(TemporaryError):
+    """The database is away, and the spool can take no more."""
+
+    code = "BP-D030"
+
+
+class SpoolUnwritableError(TemporaryError):
+    """The spool's file cannot be written: its disk is full, or not writable."""
+
+    code = "BP-D031"
+
+
+def encode(rows: Rows) -> bytes:
+    """Rows as the body of a record."""
+    return _ENCODE({kind.table: held for kind, held in rows.by_type.items() if held})
+
+
+def decode(body: bytes) -> Rows:
+    """The rows of a record."""
+    rows = Rows()
+    for table, raw in _TABLES.decode(body).items():
+        rows.by_type[_CLASSES[table]] = _DECODERS[table].decode(raw)
+    return rows
+
+
+class Spool:
+    """A queue of batches in a file. One process at a time; whoever calls waits for the disk."""
+
+    def __init__(self, path: Path, *, most_bytes: int) -> None:
+        """Open or make the file. Raises SpoolUnwritableError."""
+        self.path = path
+        self.most_bytes = most_bytes
+        self.dropped = 0
+        """States let go since the start."""
+        self._shrunk_to: int | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._start = 0
+        self._end, self._count = self._scan()
+        if self._end < os.fstat(self._file).st_size:
+            log.warning("spool cut", path=str(path), at=self._end)
+            os.ftruncate(self._file, self._end)
+
+    def __len__(self) -> int:
+        """How many batches wait."""
+        return self._count
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._end
+
+    def append(self, rows: Rows) -> None:
+        """Keep a batch, for good once this returns. Raises SpoolFullError, SpoolUnwritableError."""
+        body = encode(rows)
+        record = _HEAD.pack(len(body), zlib.crc32(body)) + body
+        if self._end + len(record) > self.most_bytes:
+            self._shrink(len(record))
+        self._write(record)
+        self._count += 1
+
+    def first(self) -> tuple[Rows, int] | None:
+        """The oldest batch and what to give to `drop` once it is stored; None: there is none."""
+        found = self._read(self._start)
+        return None if found is None else (decode(found), self._start + _HEAD.size + len(found))
+
+    def drop(self, upto: int) -> None:
+        """Batches up to here are stored."""
+        self._start = upto
+        self._count -= 1
+        if self._start == self._end:
+            os.ftruncate(self._file, 0)
+            os.fsync(self._file)
+            self._start = self._end = 0
+            self._shrunk_to = None
+
+    def close(self) -> None:
+        """Close the file; what waits is replayed by the next who opens it."""
+        os.close(self._file)
+
+    # --- the file
+
+    def _scan(self) -> tuple[int, int]:
+        at = count = 0
+        while (body := self._read(at)) is not None:
+            at += _HEAD.size + len(body)
+            count += 1
+        return at, count
+
+    def _read(self, at: int) -> bytes | None:
+        head = os.pread(self._file, _HEAD.size, at)
+        if len(head) < _HEAD.size:
+            return None
+        length, crc = _HEAD.unpack(head)
+        body = os.pread(self._file, length, at + _HEAD.size)
+        return body if len(body) == length and zlib.crc32(body) == crc else None
+
+    def _records(self) -> Iterator[Rows]:
+        at = self._start
+        while at < self._end:
+            body = self._read(at)
+            assert body is not None, "a record that was synced is damaged"
+            yield decode(body)
+            at += _HEAD.size + len(body)
+
+    def _write(self, record: bytes) -> None:
+        try:
+            _write_all(self._file, record, self._end)
+            os.fdatasync(self._file)
+        except OSError as error:
+            os.ftruncate(self._file, self._end)
+            raise self._unwritable(error) from error
+        self._end += len(record)
+
+    def _unwritable(self, error: OSError) -> SpoolUnwritableError:
+        return SpoolUnwritableError(
+            f"{self.path}: {error.strerror}", hint="free its disk, or set ledger.spool to another folder"
+        )
+
+    # --- when it is full
+
+    def _shrink(self, needed: int) -> None:
+        """Make room for a record. Raises SpoolFullError, SpoolUnwritableError."""
+        if self._shrunk_to is not None and self._end - self._shrunk_to < self.most_bytes * _GROWTH:
+            raise self._full()
+        keep = _Survey()
+        for rows in self._records():
+            keep.look(rows)
+        fresh = self.path.with_suffix(".new")
+        try:
+            self._rewrite(fresh, keep)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise self._unwritable(error) from error
+        log.warning("spool shrunk", path=str(self.path), bytes=self._end, dropped=keep.dropped)
+        self._shrunk_to = self._end
+        if self._end + needed > self.most_bytes:
+            raise self._full()
+
+    def _rewrite(self, fresh: Path, keep: _Survey) -> None:
+        target = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            end, count = self._copy(target, keep)
+            os.fsync(target)
+        except BaseException:
+            os.close(target)
+            raise
+        fresh.replace(self.path)
+        os.close(self._file)
+        self._file, self._start, self._end, self._count = target, 0, end, count
+        self.dropped += keep.dropped
+
+    def _copy(self, target: int, keep: _Survey) -> tuple[int, int]:
+        """Write what is to be kept; how many bytes and records that is."""
+        end = count = 0
+        last = len(self) - 1
+        for number, rows in enumerate(self._records()):
+            kept = keep.kept(rows)
+            if number == last:
+                kept.add(*keep.gaps())
+            if len(kept):
+                body = encode(kept)
+                record = _HEAD.pack(len(body), zlib.crc32(body)) + body
+                _write_all(target, record, end)
+                end += len(record)
+                count += 1
+        return end, count
+
+    def _full(self) -> SpoolFullError:
+        return SpoolFullError(
+            f"{self.path}: {self._end} of {self.most_bytes} bytes are taken while the database is away",
+            hint="bring the database back, or raise ledger.spool_mib",
+        )
+
+
+def _write_all(file: int, record: bytes, at: int) -> None:
+    """Write all of it there: a disk that is nearly full takes a part."""
+    done = 0
+    while done < len(record):
+        done += os.pwrite(file, record[done:], at + done)
+
+
+class _Survey:
+    """What of all records must stay: the last of each state and period, the first and last version of each object."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[Any, ...], int] = {}
+        """By table and key: the number of the row, counted over all records, that stays."""
+        self._ends: dict[tuple[str, str, str], tuple[int, int]] = {}
+        """By table, cluster and uid: the first and last version."""
+        self._seen = self._passed = 0
+        self.dropped = 0
+        self._between: dict[str, tuple[str, Instant, Instant, int]] = {}
+
+    def look(self, rows: Rows) -> None:
+        """Note what a record holds."""
+        for row in rows:
+            self._seen += 1
+            kind = type(row)
+            owner = _VERSIONS.get(kind)
+            if owner is not None:
+                at = (kind.table, row.cluster, getattr(row, owner))
+                version = row.resource_version  # type: ignore[attr-defined]  # both sorts of snapshots have it
+                low, high = self._ends.get(at, (version, version))
+                self._ends[at] = (min(low, version), max(high, version))
+            elif kind.sort is not Sort.FACT:
+                self._last[_key(row)] = self._seen
+
+    def kept(self, rows: Rows) -> Rows:
+        """What stays of a record; records must come in the same order as to `look`."""
+        kept = Rows()
+        for row in rows:
+            self._passed += 1
+            kind = type(row)
+            if isinstance(row, PodSnapshot | WorkloadSnapshot):
+                uid = row.pod_uid if isinstance(row, PodSnapshot) else row.workload_uid
+                if row.resource_version not in self._ends[(kind.table, row.cluster, uid)]:
+                    self._drop(row)
+                    continue
+            elif kind.sort is not Sort.FACT and self._last[_key(row)] != self._passed:
+                continue
+            kept.add(row)
+        return kept
+
+    def _drop(self, row: PodSnapshot | WorkloadSnapshot) -> None:
+        self.dropped += 1
+        stream = "pods" if isinstance(row, PodSnapshot) else "workloads"
+        _, low, high, count = self._between.get(stream, (row.cluster, row.observed_at, row.observed_at, 0))
+        self._between[stream] = (row.cluster, min(low, row.observed_at), max(high, row.observed_at), count + 1)
+
+    def gaps(self) -> list[Gap]:
+        """What was let go."""
+        return [
+            Gap(cluster=cluster, kind=kind, from_at=low, to_at=high, dropped=count, why="the spool was full")
+            for kind, (cluster, low, high, count) in self._between.items()
+        ]
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return (row.table, *(getattr(row, name) for name in row.key))

@@ -1,0 +1,1 @@
+"""How a workload is doing, in the same few words for every kind: written rules, one table."""

@@ -1,0 +1,1 @@
+"""The ledger in SQL: schema, migrations, bulk writing, reading, retention. `port.py` says what the rest relies on."""

@@ -1,0 +1,106 @@
+"""The spool: what is appended is there after a crash, in order; what a full one lets go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.ledger.rows import Gap, GpuPod, GpuPodsEvent, PodSnapshot, Rows
+from bayplan.ledger.spool import Spool, SpoolFullError
+from bayplan.model.clock import Instant
+
+LARGE = 1 << 30
+
+
+def version(number: int, uid: str = "u", weight: int = 0) -> Rows:
+    """A batch: one version of a pod, with its state and an event."""
+    at = Instant(number)
+    rows = Rows()
+    rows.add(
+        GpuPod(
+            cluster="c", uid=uid, resource_version=number, namespace="n", name="p", created_at=Instant(0), updated_at=at
+        ),
+        PodSnapshot(
+            cluster="c",
+            pod_uid=uid,
+            resource_version=number,
+            namespace="n",
+            name="p",
+            observed_at=at,
+            spec_hash=b"h",
+            state=b"s" * weight,
+        ),
+        GpuPodsEvent(cluster="c", pod_uid=uid, resource_version=number, event_type="Phase", at=at, observed_at=at),
+    )
+    return rows
+
+
+def drained(spool: Spool) -> list[Rows]:
+    found = []
+    while (first := spool.first()) is not None:
+        found.append(first[0])
+        spool.drop(first[1])
+    return found
+
+
+def test_what_was_appended_comes_out_in_order_by_whoever_opens_it(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s", most_bytes=LARGE)
+    for number in range(5):
+        spool.append(version(number))
+    again = Spool(tmp_path / "s", most_bytes=LARGE)  # the first one was never closed
+    assert len(again) == 5
+    assert [list(rows) for rows in drained(again)] == [list(version(number)) for number in range(5)]
+    assert (len(again), again.size) == (0, 0)
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_record_that_was_half_written_is_cut_off(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "s"
+    spool = Spool(path, most_bytes=LARGE)
+    spool.append(version(1))
+    spool.append(version(2))
+    spool.close()
+    path.write_bytes(path.read_bytes()[:-cut])
+    again = Spool(path, most_bytes=LARGE)
+    again.append(version(3))
+    assert [list(rows) for rows in drained(again)] == [list(version(1)), list(version(3))]
+
+
+def test_a_damaged_end_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    spool = Spool(path, most_bytes=LARGE)
+    spool.append(version(1))
+    spool.append(version(2))
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 0xFF
+    path.write_bytes(content)
+    assert len(Spool(path, most_bytes=LARGE)) == 1
+
+
+def test_a_full_spool_lets_go_of_versions_between_first_and_last_and_counts_them(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s", most_bytes=50_000)
+    for number in range(100):
+        spool.append(version(number, f"u{number % 2}", weight=1000))
+    whole = Rows()
+    for rows in drained(spool):
+        whole.extend(rows)
+    kept = {(row.pod_uid, row.resource_version) for row in whole if isinstance(row, PodSnapshot)}
+    assert {("u0", 0), ("u0", 98), ("u1", 1), ("u1", 99)} <= kept
+    gaps = [row for row in whole if isinstance(row, Gap)]
+    assert sum(gap.dropped for gap in gaps) == spool.dropped == 100 - len(kept) > 0
+    assert len({gap.from_at for gap in gaps}) == len(gaps)  # each has a key of its own
+    assert [row.resource_version for row in whole if isinstance(row, GpuPodsEvent)] == list(range(100))
+    states = {row.uid: row.resource_version for row in whole if isinstance(row, GpuPod)}
+    assert states == {"u0": 98, "u1": 99}
+
+
+def test_a_spool_of_first_and_last_versions_alone_is_full(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s", most_bytes=20_000)
+    for number in range(10):
+        spool.append(version(number, f"u{number}", weight=1000))
+    with pytest.raises(SpoolFullError):
+        spool.append(version(100, "another", weight=8000))
+    assert [next(iter(rows)) for rows in drained(spool)] == [next(iter(version(n, f"u{n}"))) for n in range(10)]
+    spool.append(version(1))
+    assert len(spool) == 1

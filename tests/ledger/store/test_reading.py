@@ -1,0 +1,100 @@
+"""Whole pods as they were, and what retention leaves of them: on all three databases."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from bayplan.ledger.rows import GpuPod, GpuPodsEvent, GpuUse, PodSnapshot, WorkloadSnapshot
+from bayplan.ledger.store.reading import TABLES, fetch, state_at
+from bayplan.ledger.store.retention import Pruned, prune
+from bayplan.ledger.store.sql import SqlStore
+from bayplan.model.clock import Instant
+from tests.ledger.store.made import batch, event, pod, snapshot
+
+
+async def told(store: SqlStore, cluster: str, at: int, uid: str | None = None) -> dict[str, str]:
+    """Each pod at a time, by the label that says which version it is."""
+    found = await state_at(store, cluster, Instant(at), uid)
+    return {pod.uid: msgspec.json.decode(pod.raw())["metadata"]["labels"]["version"] for pod in found}
+
+
+@pytest.fixture
+async def story(store: SqlStore, cluster: str) -> SqlStore:
+    """Pod a: seen at 10, 20 and 30, gone at 40. Pod b: seen at 25, there still. Another cluster has a pod, too."""
+    versions = [snapshot(cluster, "a", v, at) for v, at in ((1, 10), (2, 20), (3, 30))]
+    versions += [
+        snapshot(cluster, "a", 4, 40, gone=True),
+        snapshot(cluster, "b", 5, 25),
+        snapshot(f"{cluster}x", "c", 1, 1),
+    ]
+    a = pod(cluster, "a", 4, created_at=Instant(9), gone_at=Instant(40))
+    b = pod(cluster, "b", 5, created_at=Instant(25))
+    await store.commit(batch(a, b, pod(f"{cluster}x", "c"), *(row for pair in versions for row in pair)))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        pytest.param(9, {}, id="before anything was seen there is nothing"),
+        pytest.param(10, {"a": "1"}, id="a version holds from the moment that it was seen"),
+        pytest.param(19, {"a": "1"}, id="until the next one"),
+        pytest.param(20, {"a": "2"}, id="which holds from its own moment"),
+        pytest.param(39, {"a": "3", "b": "5"}, id="pods stand side by side"),
+        pytest.param(40, {"b": "5"}, id="a pod is gone from the moment that it disappeared"),
+        pytest.param(1 << 50, {"b": "5"}, id="what has not gone is there for ever"),
+    ],
+)
+async def test_state_at(story: SqlStore, cluster: str, at: int, expected: dict[str, str]) -> None:
+    assert await told(story, cluster, at) == expected
+    for uid in "ab":
+        assert await told(story, cluster, at, uid) == {uid: expected[uid] for uid in expected.keys() & {uid}}
+
+
+async def test_a_select_of_some_columns_gives_tuples(story: SqlStore, cluster: str) -> None:
+    table = TABLES[GpuPod].c
+    found = await fetch(story, sa.select(table.uid, table.gone_at).where(table.cluster == cluster).order_by(table.uid))
+    assert found == [("a", 40), ("b", None)]
+
+
+async def test_retention_keeps_first_and_last_and_the_state_at_every_later_time(store: SqlStore, cluster: str) -> None:
+    times = list(range(10, 100, 10))
+    pairs = [snapshot(cluster, uid, at, at) for uid in ("open", "gone") for at in times]
+    states = [pod(cluster, "open", 90), pod(cluster, "gone", 90, gone_at=Instant(95))]
+    await store.commit(batch(*states, *(row for pair in pairs for row in pair)))
+    before = {at: await told(store, cluster, at) for at in range(55, 100)}
+
+    assert await prune(store, cluster, Instant(55), chunk=2) == Pruned(pod_versions=2 * 3)
+    assert {at: await told(store, cluster, at) for at in range(55, 100)} == before
+    table = TABLES[PodSnapshot].c
+    left = await fetch(store, sa.select(table.pod_uid, table.observed_at).where(table.cluster == cluster))
+    assert sorted(left) == [(uid, at) for uid in ("gone", "open") for at in (10, 50, 60, 70, 80, 90)]
+    assert await prune(store, cluster, Instant(55)) == Pruned()
+
+
+async def test_retention_of_events_workloads_and_use(store: SqlStore, cluster: str) -> None:
+    states = [
+        pod(cluster, "open"),
+        pod(cluster, "gone", gone_at=Instant(5)),
+        pod(cluster, "later", gone_at=Instant(50)),
+    ]
+    events = [event(cluster, uid, 1, at=Instant(1)) for uid in ("open", "gone", "later")]
+    use = [
+        GpuUse(cluster=cluster, pod_uid="open", device="0", at=Instant(at), utilisation=0.5) for at in (1, 9, 10, 11)
+    ]
+    steps = [
+        WorkloadSnapshot(
+            cluster=cluster, workload_uid="w", resource_version=at, observed_at=Instant(at), spec_hash=b"", state=b"x"
+        )
+        for at in (1, 2, 3, 20)
+    ]
+    other = event(f"{cluster}x", "gone", 1, at=Instant(1))
+    await store.commit(batch(*states, *events, *use, *steps, other, pod(f"{cluster}x", "gone", gone_at=Instant(5))))
+    assert await prune(store, cluster, Instant(10)) == Pruned(workload_versions=1, events=1, use=2)
+    table = TABLES[GpuPodsEvent].c
+    assert {row[0] for row in await fetch(store, sa.select(table.pod_uid).where(table.cluster == cluster))} == {
+        "open",
+        "later",
+    }
