@@ -15,10 +15,11 @@ from bayplan.agent.burst import BurstAgent, Happening, limited_groups
 from bayplan.agent.burst_metrics import BurstCollector
 from bayplan.agent.burst_modes import KoordinatorMode, Mode, ShortMode
 from bayplan.agent.bursting import Bursting
-from bayplan.agent.keeping import HereKeeping
+from bayplan.agent.keeper import Keep, Let, obey
+from bayplan.agent.keeping import Hear
 from bayplan.agent.process import Enforcer
 from bayplan.model.clock import MILLISECOND, SECOND, Instant, VirtualClock
-from bayplan.node.burst.holds import Holds
+from bayplan.node.burst.holds import Hold, Holds
 from bayplan.node.burst.koordinator import BurstConfig, Policy
 from bayplan.node.burst.short import ShortBurst
 from bayplan.node.cgroup.fake import FakeTree
@@ -26,6 +27,21 @@ from bayplan.node.cgroup.port import Bandwidth, Counters
 
 WEB = "/kubepods/pod/web"
 PERIOD = 100 * MILLISECOND
+
+
+class HereKeeping:
+    """Keeps in this very process, without timers of its own: for a tree that only this process has."""
+
+    def __init__(self, holds: Holds, hear: Hear) -> None:
+        self._holds, self._hear = holds, hear
+
+    def hold(self, hold: Hold) -> None:
+        for told in obey(self._holds, Keep(hold.path, hold.given, hold.until)):
+            self._hear(told)
+
+    def release(self, path: str) -> None:
+        for told in obey(self._holds, Let(path)):
+            self._hear(told)
 
 
 class Scene:

@@ -32,7 +32,6 @@ def test_shares_add_up() -> None:
     shares = divide(read_configuration(arguments=flags), MACHINE)
     assert shares.capacity == {"cpu": 7000, "memory": 16 * GI, "hugepages-2Mi": GI}
     assert shares.reserved == {"cpu": 750, "memory": 1636 * MI}
-    assert shares.for_pods == {"cpu": 6250, "memory": 16 * GI - 1536 * MI, "hugepages-2Mi": GI}
     assert shares.allocatable == {"cpu": 6250, "memory": 16 * GI - 1636 * MI, "hugepages-2Mi": GI}
 
 

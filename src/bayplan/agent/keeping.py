@@ -11,10 +11,10 @@ from typing import NoReturn, Protocol, Self
 
 import msgspec
 
-from bayplan.agent.keeper import TOLD, Keep, Let, Told, machine_time, obey, recover, recovered_text
+from bayplan.agent.keeper import TOLD, Keep, Let, Told, machine_time, recover, recovered_text
 from bayplan.model.clock import Clock
 from bayplan.model.errors import TemporaryError
-from bayplan.node.burst.holds import Hold, Holds
+from bayplan.node.burst.holds import Hold
 
 Hear = Callable[[Told], None]
 
@@ -35,21 +35,6 @@ class Keeping(Protocol):
     def release(self, path: str) -> None:
         """Give a group its own limit back; one that is not held stays as it is."""
         ...
-
-
-class HereKeeping:
-    """Keeps in this very process, without timers of its own: for a tree that only this process has."""
-
-    def __init__(self, holds: Holds, hear: Hear) -> None:
-        self._holds, self._hear = holds, hear
-
-    def hold(self, hold: Hold) -> None:
-        for told in obey(self._holds, Keep(hold.path, hold.given, hold.until)):
-            self._hear(told)
-
-    def release(self, path: str) -> None:
-        for told in obey(self._holds, Let(path)):
-            self._hear(told)
 
 
 class Keeper:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -136,8 +135,7 @@ class Recorder:
             await asyncio.gather(*following, replaying, return_exceptions=True)
             if self._writing is not None and self._outlet.away:
                 self._writing.cancel()
-            with suppress(BayplanError, asyncio.CancelledError):
-                await self._written()
+            await self._last_written()
 
     # --- following
 
@@ -298,6 +296,15 @@ class Recorder:
             except asyncio.CancelledError:
                 self._writing = writing  # the end completes it
                 raise
+
+    async def _last_written(self) -> None:
+        """At the end: what is not durable by then is read again by the next run, from where the streams were told."""
+        try:
+            await self._written()
+        except asyncio.CancelledError:
+            log.info("ends without its last batch", why="the database is away")
+        except BayplanError as error:
+            log.warning("ends without its last batch", why=error.message)
 
     # --- owners' kinds
 

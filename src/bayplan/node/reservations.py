@@ -41,23 +41,15 @@ class Shares(msgspec.Struct, frozen=True):
     @property
     def reserved(self) -> Amounts:
         """All that pods may not ask for."""
-        return self._kept(self.system, self.kube, self.eviction)
-
-    @property
-    def for_pods(self) -> Amounts:
-        """The limits of the cgroup that holds all pods: evictions happen inside it."""
-        kept = self._kept(self.system, self.kube)
-        return {name: amount - kept.get(name, 0) for name, amount in self.capacity.items()}
+        parts = (self.system, self.kube, self.eviction)
+        sums = {name: sum(part.get(name, 0) for part in parts) for name in self.capacity}
+        return {name: amount for name, amount in sums.items() if amount}
 
     @property
     def allocatable(self) -> Amounts:
         """What pods may ask for."""
         kept = self.reserved
         return {name: amount - kept.get(name, 0) for name, amount in self.capacity.items()}
-
-    def _kept(self, *parts: Amounts) -> Amounts:
-        sums = {name: sum(part.get(name, 0) for part in parts) for name in self.capacity}
-        return {name: amount for name, amount in sums.items() if amount}
 
 
 def divide(configuration: NodeConfiguration, machine: Machine) -> Shares:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bayplan.node.cgroup.naming import BadNameError, Driver, GroupName, Qos, Runtime, parse, path_of
 
@@ -90,29 +88,3 @@ def test_other_groups_are_not_kubelets(path: str) -> None:
 def test_what_cannot_be_a_name_is_refused(name: GroupName) -> None:
     with pytest.raises(BadNameError):
         path_of(name, Driver.SYSTEMD)
-
-
-def test_a_static_pod_is_known_by_its_uid() -> None:
-    assert GroupName(Qos.BURSTABLE, HASH).is_static_pod
-    assert not BURSTABLE.is_static_pod
-
-
-containers = st.tuples(
-    st.from_regex(r"[0-9a-f]{64}", fullmatch=True), st.sampled_from((Runtime.CONTAINERD, Runtime.CRIO))
-)
-uids = st.uuids().map(str) | st.just(HASH)
-roots = st.lists(
-    st.from_regex(r"[a-z][a-z0-9-]{0,8}[a-z0-9]", fullmatch=True).filter(lambda x: x != "kubepods"), max_size=2
-)
-
-
-@st.composite
-def names(draw: st.DrawFn) -> GroupName:
-    uid = draw(uids | st.just(""))
-    container, runtime = (draw(containers | st.none()) if uid else None) or ("", None)
-    return GroupName(draw(st.sampled_from(Qos)), uid, container, runtime, tuple(draw(roots)))
-
-
-@given(names(), st.sampled_from(Driver))
-def test_a_name_read_back_is_the_name(name: GroupName, driver: Driver) -> None:
-    assert parse(path_of(name, driver)) == name

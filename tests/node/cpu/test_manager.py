@@ -143,13 +143,6 @@ def test_how_cpus_were_chosen_can_be_asked() -> None:
     assert cpu.how("pod", "c0") is None
 
 
-def test_where_a_container_may_run() -> None:
-    cpu = manager()
-    admit(cpu, guaranteed(2))
-    assert format_list(cpu.cpus_of("pod", "c0")) == "1,9"
-    assert cpu.cpus_of("other", "c0") == cpu.shared
-
-
 def test_where_cores_stay_whole_a_full_node_still_knows_its_pods() -> None:
     """Upstream refuses a running pod that is looked at again when fewer cores are left than it asks for."""
     ours, upstream, pod = manager("full-pcpus-only"), manager("full-pcpus-only", as_upstream=True), guaranteed(14)

@@ -48,16 +48,5 @@ def runtime_weight(shares: int) -> int:
     return math.ceil(10 ** ((log * log + 125 * log) / 612 - 7 / 34))
 
 
-def linear_runtime_weight(shares: int) -> int:
-    """The weight that older runtimes write: 1024 become 39 (KEP 2254; runc pull request 2213)."""
-    bounded = min(max(shares, MIN_SHARES), MAX_SHARES)
-    return 1 + (bounded - MIN_SHARES) * (MAX_WEIGHT - MIN_WEIGHT) // (MAX_SHARES - MIN_SHARES)
-
-
-def linear_runtime_shares(weight: int) -> int:
-    """How kubelet 1.36 reads a weight back (cm/cgroup_v2_manager_linux.go): still the inverse of the older formula."""
-    return (weight - MIN_WEIGHT) * (MAX_SHARES - MIN_SHARES) // (MAX_WEIGHT - MIN_WEIGHT) + MIN_SHARES
-
-
 def _divide_to_nearest(number: int, divisor: int) -> int:
     return (number + divisor // 2) // divisor

@@ -59,11 +59,6 @@ class GroupName(msgspec.Struct, frozen=True):
     runtime: Runtime | None = None
     root: tuple[str, ...] = ()
 
-    @property
-    def is_static_pod(self) -> bool:
-        """Whether the uid is the hash of a manifest."""
-        return re.fullmatch(r"[0-9a-f]{32}", self.pod_uid) is not None
-
 
 CLASS_LEVELS = {Qos.GUARANTEED: (), Qos.BURSTABLE: ("burstable",), Qos.BEST_EFFORT: ("besteffort",)}
 POD_UID = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z.-]*")

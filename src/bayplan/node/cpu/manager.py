@@ -79,11 +79,6 @@ class CpuManager:
         """How a container's CPUs were selected, step by step; None for those of before the last restart."""
         return self._how.get((uid, container))
 
-    def cpus_of(self, uid: str, container: str) -> CpuSet:
-        """The CPUs that a container may run on: its own, or the shared ones."""
-        held = self._state.held(uid, container)
-        return held if held is not None else self.shared
-
     def hints(self, pod: PodNeed, container: ContainerNeed) -> Hints:
         """The NUMA nodes that would do for one container."""
         if self.policy is None:
