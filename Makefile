@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-cgroup2 lint bench chaos agreement lock clean
+.PHONY: help run test test-fast test-cgroup2 test-versions lint bench chaos agreement lock clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,18 @@ test-fast: $(VENV)/.dev ## the tests that take no time
 
 test-cgroup2: $(VENV)/.dev ## control groups of version 2, in a small QEMU machine
 	@$(BIN)/python -m tests.node.cgroup.machine $(ARGS)
+
+# The oldest and the newest Kubernetes that the lab builds, and the tests that speak to a cluster.
+VERSIONS ?= 1.35 1.37
+ON_A_CLUSTER := tests/ledger/shell tests/ledger/chaos tests/cluster/contract tests/cluster/live \
+	tests/cluster/served tests/cluster/test_lab_releases.py tests/stories \
+	tests/cli/test_lab.py tests/cli/test_kubectl_parity.py tests/cli/test_explain_live.py
+
+test-versions: $(VENV)/.dev ## what speaks to a cluster, on the oldest and the newest Kubernetes (an hour)
+	@for minor in $(VERSIONS); do \
+		$(BIN)/bayplan lab doctor --build --kubernetes $$minor && \
+		BAYPLAN_CHAOS=1 BAYPLAN_LAB_KUBERNETES=$$minor $(BIN)/pytest -m slow $(ON_A_CLUSTER) $(ARGS) || exit 1; \
+	done
 
 lint: $(VENV)/.dev ## style, types and layers
 	@$(BIN)/ruff check .

@@ -23,10 +23,12 @@ from benchmarks import (
     ledger,
     memory,
     observing,
+    openb,
     reflector,
     scheduling,
     served,
     served_watch,
+    simulate_scenario,
     startup,
     throttling,
     tiers,
@@ -57,6 +59,8 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
         throttling,
         observing,
         ledger,
+        openb,
+        simulate_scenario,
     )
 }
 LEGEND = """\

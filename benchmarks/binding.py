@@ -349,7 +349,7 @@ def _add_replica_sets(lab: Lab) -> None:
         "--kube-api-qps=5000",
         "--kube-api-burst=10000",
     )
-    lab.processes.start(name, [str(Toolchain(lab.options.version).programs()[name]), *flags])
+    lab.processes.start(name, [str(Toolchain(lab.options.kubernetes).programs()[name]), *flags])
     lab.processes.await_url(name, f"https://127.0.0.1:{port}/healthz")
 
 

@@ -1,4 +1,5 @@
-"""What the ledger is measured with: a served engine whose pods have had many versions, and a ledger full of snapshots.
+"""What the ledger is measured with: a served engine and a real API server whose pods have had many versions, and the
+rows that a ledger full of snapshots grows from.
 
 `python -m benchmarks.ledger_load KUBECONFIG PODS VERSIONS` is the engine; it ends when its standard input does.
 """
@@ -19,16 +20,17 @@ import msgspec
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import POD
 from bayplan.cluster.objects import Object
+from bayplan.cluster.port import PatchType
 from bayplan.cluster.served.serve import serve
 from bayplan.ledger.rows import GpuPod, PodSnapshot, Rows
-from bayplan.ledger.snapshots import pack
+from bayplan.ledger.snapshots import Packed, pack
 from bayplan.model.clock import SECOND, Instant, SystemClock
-from benchmarks import manifests
+from benchmarks import manifests, serving
 
 CLUSTER = "bench"
 START = Instant(1_770_000_000 * SECOND)
 _ROOT = Path(__file__).parent.parent
-_BATCH = 20_000
+_AT_ONCE = 16
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -66,31 +68,58 @@ def served(pods: int, versions: int) -> Iterator[Source]:
             process.communicate()
 
 
-def filled(pods: int, versions: int) -> Iterator[Rows]:
-    """A ledger's rows in which pods have so many snapshots each, one a second and version, in batches."""
+@contextmanager
+def real(pods: int, versions: int) -> Iterator[Source]:
+    """The lab's API server, in which pods have had about so many versions each. Raises LabUnavailableError."""
+    with serving.real() as target:
+        since, last = asyncio.run(_written(target.kubeconfig, pods, versions))
+        yield Source(target.kubeconfig, since, last)
+
+
+async def _written(kubeconfig: str, pods: int, versions: int) -> tuple[int, int]:
+    """Create pods and patch their status, with some requests at a time."""
+    async with serving.connected(kubeconfig) as client:
+        since = int(await serving.revision(client))
+        for step in range(versions):
+            numbers = iter(range(pods))
+
+            async def write(numbers: Iterator[int] = numbers, step: int = step) -> None:
+                for number in numbers:
+                    pod = json.loads(version(number, step))
+                    name, status = pod["metadata"]["name"], {"status": pod["status"]}
+                    if step == 0:
+                        pod["metadata"] = {"name": name, "labels": pod["metadata"]["labels"]}
+                        await client.call("POST", serving.PODS, body=msgspec.json.encode(pod), media=serving.JSON)
+                    path = f"{serving.PODS}/{name}/status"
+                    await client.call("PATCH", path, body=msgspec.json.encode(status), media=PatchType.MERGE.value)
+
+            await asyncio.gather(*(write() for _ in range(_AT_ONCE)))
+        return since, int(await serving.revision(client))
+
+
+def seeds(pods: int) -> Rows:
+    """A ledger's rows in which each pod has one version, numbered from 1."""
     rows = Rows()
     for number in range(pods):
         obj = Object.from_raw(POD, manifests.stored_pod(number))
         packed = pack(obj)
-        rows.add(packed.blob(CLUSTER, START), _row(obj))
-        for step in range(versions):
-            rows.add(
-                PodSnapshot(
-                    cluster=CLUSTER,
-                    pod_uid=obj.uid,
-                    resource_version=step * pods + number + 1,
-                    namespace=obj.namespace,
-                    name=obj.name,
-                    observed_at=Instant(START + step * SECOND),
-                    spec_hash=packed.spec_hash,
-                    state=packed.state,
-                    dictionary=packed.dictionary,
-                )
-            )
-        if len(rows) >= _BATCH:
-            yield rows
-            rows = Rows()
-    yield rows
+        rows.add(packed.blob(CLUSTER, START), _row(obj), snapshot_row(obj, number + 1, START, packed))
+    return rows
+
+
+def snapshot_row(obj: Object, version: int, at: Instant, packed: Packed) -> PodSnapshot:
+    """A snapshot's row."""
+    return PodSnapshot(
+        cluster=CLUSTER,
+        pod_uid=obj.uid,
+        resource_version=version,
+        namespace=obj.namespace,
+        name=obj.name,
+        observed_at=at,
+        spec_hash=packed.spec_hash,
+        state=packed.state,
+        dictionary=packed.dictionary,
+    )
 
 
 def _row(obj: Object) -> GpuPod:

@@ -59,7 +59,7 @@ def listed(kubeconfig: str, count: int) -> float:
             start = time.perf_counter()
             body = await client.call("GET", PODS)
             taken = time.perf_counter() - start
-        assert len(read_page(POD, body).items) == count
+        assert len(read_page(POD, body, []).items) == count
         return taken
 
     return asyncio.run(measure())

@@ -101,7 +101,7 @@ async def connected(kubeconfig: str) -> AsyncIterator[Client]:
 
 async def revision(client: Client) -> str:
     """Where a watch of pods begins now."""
-    return read_page(POD, await client.call("GET", PODS, query={"limit": "1"})).revision
+    return read_page(POD, await client.call("GET", PODS, query={"limit": "1"}), []).revision
 
 
 async def _begin(kubeconfig: str) -> str:

@@ -20,6 +20,7 @@ from syrupy.assertion import SnapshotAssertion
 from bayplan.cli.main import main
 from bayplan.model.errors import BayplanError
 from bayplan.node.cgroup.detect import find_tree, survey
+from tests.ledger.databases import having
 
 Capture = pytest.CaptureFixture[str]
 
@@ -35,6 +36,16 @@ def _has_groups() -> bool:
 def test_rules_for_prometheus(capsys: Capture, snapshot: SnapshotAssertion) -> None:
     assert main(["agent", "rules"]) == 0
     assert capsys.readouterr().out == snapshot
+
+
+@pytest.mark.slow
+def test_rules_are_such_that_prometheus_takes_them(capsys: Capture, tmp_path: Path) -> None:
+    promtool = having("promtool", "prometheus")
+    assert main(["agent", "rules"]) == 0
+    (tmp_path / "rules.yaml").write_text(capsys.readouterr().out)
+    done = subprocess.run([promtool, "check", "rules", tmp_path / "rules.yaml"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"SUCCESS: \d+ rules found", done.stdout)
 
 
 def test_rules_have_the_thresholds_of_the_settings(capsys: Capture) -> None:

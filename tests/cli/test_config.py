@@ -54,6 +54,16 @@ def test_view_in_json_has_value_and_origin(capsys: Capture) -> None:
     }
 
 
+@pytest.mark.parametrize("how", ["", "--show-origin", "-o json", "-o json --show-origin"])
+@pytest.mark.parametrize("password", ["s3cret", "p@ss:word", "sla/sh", "100%25"])
+def test_view_hides_passwords(password: str, how: str, capsys: Capture) -> None:
+    url = f"postgresql://ledger:{password}@db.example.com:5432/ledger"
+    assert main(["config", "view", *how.split(), "--set", f"ledger.database={url}"]) == 0
+    out = capsys.readouterr().out
+    assert password not in out
+    assert "postgresql://ledger:[redacted]@db.example.com:5432/ledger" in out
+
+
 def test_schema(capsys: Capture) -> None:
     assert main(["config", "schema"]) == 0
     assert json.loads(capsys.readouterr().out) == json_schema()

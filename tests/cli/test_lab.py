@@ -14,13 +14,13 @@ import pytest
 
 from bayplan.cluster.lab import running
 from bayplan.cluster.lab.running import LabTaken, Note, claim, find, read_notes, release
-from bayplan.cluster.lab.toolchain import LabUnavailableError, Toolchain, cache_folder
+from bayplan.cluster.lab.toolchain import VARIABLE, LabUnavailableError, Toolchain, cache_folder, chosen_minor
 from bayplan.model.errors import NotFound
 from tests.cli.serving import Command
 
 Capture = pytest.CaptureFixture[str]
 
-_CACHE = cache_folder().parent  # before a test has a home of its own
+_CACHE, _KUBERNETES = cache_folder().parent, chosen_minor()  # before a test has a home of its own
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_doctor_says_what_is_found_and_what_would_be_built(
     assert rows[1] == ["etcd", "KUBEBUILDER_ASSETS", str(assets / "etcd")]
     assert ["kwok", "to", "be", "built"] in rows
     assert "would build etcdctl, kube-apiserver" in out
-    assert alone("lab", "doctor", "--version", "1.0").err.startswith("error: no lab for Kubernetes 1.0\n")
+    assert alone("lab", "doctor", "--kubernetes", "1.0").err.startswith("error: no lab for Kubernetes 1.0\n")
 
 
 def test_no_lab_is_said_with_the_way_to_one(alone: Command) -> None:
@@ -75,6 +75,7 @@ def real(away: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE))
+    monkeypatch.setenv(VARIABLE, _KUBERNETES)
     yield folder
     for note in read_notes():
         os.kill(note.pid, signal.SIGKILL)
@@ -122,6 +123,7 @@ def test_a_lab_comes_serves_and_goes_without_a_trace(real: Path) -> None:
     assert up.returncode == 0, up.stderr
     note = find("one")
     assert up.stdout == f"export KUBECONFIG={note.kubeconfig}\n"
+    assert note.version == _KUBERNETES
     assert (
         _bayplan("get", "ns", "default", "-o", "name", "--kubeconfig", note.kubeconfig).stdout == "namespace/default\n"
     )

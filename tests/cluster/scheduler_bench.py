@@ -56,6 +56,7 @@ class Bench:
             resources["limits"] = {"nvidia.com/gpu": str(gpus)}
         spec = {"containers": [{"name": "c", "image": "i", "resources": resources}], **spec}
         meta = {"name": name, "labels": labels or {}, "finalizers": spec.pop("finalizers", [])}
+        meta["annotations"] = spec.pop("annotations", {})
         if owner := spec.pop("owner", None):
             controller = {
                 "apiVersion": "apps/v1",

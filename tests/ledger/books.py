@@ -198,6 +198,7 @@ def _machines() -> list[Row]:
         offered("h100-1", hour(6), model="H100"),
         stream("pods", hour(24)),
         stream("nodes", hour(24)),
+        stream("events", hour(24)),
     ]
 
 

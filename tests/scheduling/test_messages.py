@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -42,7 +43,7 @@ SIMULTANEOUSLY = Refusal("", ("node(s) didn't satisfy plugin(s) [NodeAffinity Vo
 def test_the_fit_error_counts_reasons(
     nodes: int, refusals: Sequence[Refusal], whole: Refusal | None, text: str
 ) -> None:
-    assert fit_error(nodes, refusals, whole) == f"0/{nodes} nodes are available: {text}"
+    assert fit_error(nodes, Counter(refusals).items(), whole) == f"0/{nodes} nodes are available: {text}"
 
 
 def test_without_nodes_there_is_another_text() -> None:

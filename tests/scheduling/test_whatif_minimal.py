@@ -26,7 +26,7 @@ from bayplan.scheduling.whatif import cluster_changes as around
 from bayplan.scheduling.whatif import pod_changes as made
 from bayplan.scheduling.whatif.moving import move
 from bayplan.scheduling.whatif.needs import CONDITIONS, can_be_tolerated
-from bayplan.scheduling.whatif.shapes import _another
+from bayplan.scheduling.whatif.shapes import shape_of
 
 Doc = dict[str, Any]
 
@@ -135,7 +135,7 @@ def to_the_cluster(state: ClusterState) -> Iterator[Change]:
         ill = tuple(each.key for each in spec.taints if each.key in CONDITIONS)
         if ill:
             yield around.RecoverNode(node.name, ill)
-        yield _another(node.node)
+        yield shape_of(node.node)
         for other in node.pods.values():
             yield from (move(other, node, name) for name in places(state, other, node.name))
 

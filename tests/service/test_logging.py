@@ -143,6 +143,24 @@ def test_other_libraries_come_out_the_same_way_under_the_same_levels() -> None:
     assert (line["level"], line["logger"], line["msg"]) == ("error", "quiet", "said 1")
 
 
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        pytest.param("info", ["warning"], id="warnings alone"),
+        pytest.param("debug", ["warning"], id="also where the house says more"),
+        pytest.param("error", [], id="not even those where the house says less"),
+        pytest.param("httpx2=info", ["info", "warning"], id="more where it is named"),
+        pytest.param("a=trace,warning", ["warning"], id="another name is not its own"),
+    ],
+)
+def test_a_library_says_little_unless_it_is_named(levels: str, said: list[str]) -> None:
+    stream = io.StringIO()
+    logs_to(stream, levels)
+    for level in ("debug", "info", "warning"):
+        getattr(stdlib.getLogger("httpx2.part"), level)("x")
+    assert [json.loads(line)["level"] for line in stream.getvalue().splitlines()] == said
+
+
 def test_a_stream_that_is_gone_stops_no_work() -> None:
     stream = io.StringIO()
     log = logs_to(stream).get("a")

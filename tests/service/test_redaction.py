@@ -65,6 +65,8 @@ def test_names_of_other_things(name: str) -> None:
         ("postgresql://ann:hun@ter2@db/x", f"postgresql://ann:{HIDDEN}@db/x"),
         ("redis://:hunter2@cache", f"redis://:{HIDDEN}@cache"),
         ("https://db:5432/x@y", "https://db:5432/x@y"),
+        ("postgresql://ann:hun/ter2@db/x", f"postgresql://ann:{HIDDEN}@db/x"),
+        ('{"url":"http://db:80","who":"ann@x"}', '{"url":"http://db:80","who":"ann@x"}'),
         ("Authorization: Bearer abc.def-123", f"Authorization: Bearer {HIDDEN}"),
         ("sent bearer abcdef123 to it", f"sent bearer {HIDDEN} to it"),
         (f"got {JWT} back", f"got {HIDDEN} back"),

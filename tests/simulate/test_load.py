@@ -12,9 +12,11 @@ from bayplan.cluster.embedded.kubelet.node import STOPPED
 from bayplan.cluster.kinds import NODE
 from bayplan.model.clock import SECOND, Instant
 from bayplan.service.durations import Duration
+from bayplan.simulate.actions import Create, Delete, Patch, Scale, Target, Timed
 from bayplan.simulate.chance import HOUR, arrival_times, level, mishap, span
-from bayplan.simulate.load import Create, Delete, Load, Patch, Scale, Target, Timed
-from bayplan.simulate.scenario import Arrivals, Mishap, Scenario, Spread
+from bayplan.simulate.entry import Spread
+from bayplan.simulate.load import Load
+from bayplan.simulate.scenario import Arrivals, Mishap, Scenario
 from bayplan.simulate.scenario_file import shipped
 
 _SCENARIO = shipped()

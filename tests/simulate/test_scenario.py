@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.cli.up import up
-from bayplan.simulate.scenario import Entry, scaled
+from bayplan.simulate.entry import Entry
+from bayplan.simulate.scenario import scaled
 from bayplan.simulate.scenario_file import ScenarioError, parse_scenario, read_scenario, shipped
 
 _GOOD = """\
@@ -175,18 +176,20 @@ def test_load_and_quota_grow_with_the_nodes() -> None:
 _SHIPPED = shipped()
 
 
-_PAGE = (Path(__file__).parents[2] / "docs" / "up.md").read_text()
+_DOCS = Path(__file__).parents[2] / "docs"
+_PAGE = (_DOCS / "up.md").read_text()
+_BOTH = _PAGE + (_DOCS / "simulate.md").read_text()
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
     entries: list[type[Entry]] = Entry.__subclasses__()
     keys = {field.encode_name for entry in entries for field in msgspec.structs.fields(entry)}
-    assert [key for key in sorted(keys) if f"`{key}`" not in _PAGE] == []
+    assert [key for key in sorted(keys) if f"`{key}`" not in _BOTH] == []
 
 
 def test_the_example_of_the_documentation_can_be_used() -> None:
-    example = re.findall(r"^```yaml\n(.*?)^```", _PAGE, re.M | re.S)
-    assert [parse_scenario("up.md", text).node_count for text in example] == [2]
+    examples = [text for text in re.findall(r"^```yaml\n(.*?)^```", _BOTH, re.M | re.S) if "\nnodes:\n" in f"\n{text}"]
+    assert [parse_scenario("page", text).node_count for text in examples] == [2, 4]
 
 
 def test_every_flag_is_documented() -> None:

@@ -16,10 +16,12 @@ import msgspec
 from bayplan.cluster import kinds
 from bayplan.cluster.kinds import Kind
 from bayplan.model import objects
-from bayplan.model.errors import Forbidden, NotFound
+from bayplan.model.errors import Forbidden
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.scheduling.state import ClusterState
+from bayplan.simulate.recording.file import FURTHER
+from bayplan.simulate.twin.snapshot import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 _SPREADING = "spreading by default, which goes by a pod's services and owners"
 _VOLUMES = "volumes"
-_STORAGE = "storage.k8s.io"
 
 # kind: what is not considered without it
 _AROUND: dict[Kind, str] = {
@@ -45,10 +46,7 @@ _STORED: dict[Kind, str] = {
     kinds.PERSISTENT_VOLUME_CLAIM: _VOLUMES,
     kinds.PERSISTENT_VOLUME: _VOLUMES,
     kinds.STORAGE_CLASS: _VOLUMES,
-    Kind(_STORAGE, "v1", "CSINode", "csinodes", namespaced=False): _VOLUMES,
-    Kind(_STORAGE, "v1", "CSIDriver", "csidrivers", namespaced=False): _VOLUMES,
-    Kind(_STORAGE, "v1", "CSIStorageCapacity", "csistoragecapacities", namespaced=True): _VOLUMES,
-    Kind(_STORAGE, "v1", "VolumeAttachment", "volumeattachments", namespaced=False): _VOLUMES,
+    **dict.fromkeys(FURTHER.values(), _VOLUMES),
 }
 
 
@@ -71,7 +69,7 @@ async def read_state(session: Session) -> Seen:
     """List all that decisions go by. Raises Forbidden where nodes or pods must not be listed."""
     nodes, pods = await _needed(session)
     wanted = {**_AROUND, **(_STORED if any(map(_claims, pods.values())) else {})}
-    answers = await asyncio.gather(*(_listed(session, kind) for kind in wanted))
+    answers = await asyncio.gather(*(listed(session.cluster, kind) for kind in wanted))
     state = ClusterState()
     lacking = []
     for kind, found in zip(wanted, answers, strict=True):
@@ -86,7 +84,7 @@ async def read_state(session: Session) -> Seen:
 
 
 async def _needed(session: Session) -> tuple[list[Node], dict[tuple[str, str], Pod]]:
-    found = await asyncio.gather(*(_listed(session, kind) for kind in (kinds.NODE, kinds.POD)))
+    found = await asyncio.gather(*(listed(session.cluster, kind) for kind in (kinds.NODE, kinds.POD)))
     nodes, pods = found
     if nodes is None or pods is None:
         missing = [name for name, items in zip(("nodes", "pods"), found, strict=True) if items is None]
@@ -99,18 +97,6 @@ async def _needed(session: Session) -> tuple[list[Node], dict[tuple[str, str], P
         [item.view(Node) for item in _in_order(nodes)],
         {(pod.metadata.namespace, pod.metadata.name): pod for pod in known},
     )
-
-
-async def _listed(session: Session, kind: Kind) -> list[Object] | None:
-    """All objects of a kind; None if they must not be listed. A cluster that does not have the kind has none of it."""
-    from bayplan.cli.resources import list_all
-
-    try:
-        return (await list_all(session, kind, None))[0]
-    except Forbidden:
-        return None
-    except NotFound:
-        return []
 
 
 def _in_order(items: Sequence[Object]) -> list[Object]:

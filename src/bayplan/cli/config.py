@@ -26,18 +26,25 @@ def config() -> None:
 @output_option("yaml", "json")
 @click.pass_obj
 def view(invocation: Invocation, show_origin: bool, output: str | None) -> None:
-    """Print the settings that hold, as a settings file."""
+    """Print the settings that hold, as a settings file. Passwords are left out."""
     from bayplan.cli.printers import document
-    from bayplan.service.sources import as_plain
 
     resolved = invocation.settings()
     if output == "json":
-        text = document(as_plain(resolved, origins=show_origin), "json")
+        text = document(_shown(resolved, origins=show_origin), "json")
     elif show_origin:
         text = _with_comments(resolved)
     else:
-        text = document(as_plain(resolved, origins=False), "yaml")
+        text = document(_shown(resolved, origins=False), "yaml")
     click.echo(text, nl=False)
+
+
+def _shown(resolved: Resolved, *, origins: bool) -> dict[str, Any]:
+    from bayplan.service.redaction import redact
+    from bayplan.service.sources import as_plain
+
+    shown: dict[str, Any] = redact(as_plain(resolved, origins=origins))
+    return shown
 
 
 @config.command()
@@ -52,11 +59,9 @@ def schema() -> None:
 def _with_comments(resolved: Resolved) -> str:
     """YAML that can be used as a settings file, with each origin as a comment."""
     from bayplan.cli.printers import document
-    from bayplan.service.sources import as_plain
 
     lines: list[tuple[str, str]] = []
-    sections: dict[str, dict[str, Any]] = as_plain(resolved, origins=False)
-    for section, values in sections.items():
+    for section, values in _shown(resolved, origins=False).items():
         lines.append((f"{section}:", ""))
         for name, value in values.items():
             lines.append((f"  {document({name: value}, 'yaml').rstrip()}", resolved.origins[f"{section}.{name}"]))

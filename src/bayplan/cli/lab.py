@@ -32,7 +32,9 @@ def _running_names(_: click.Context, __: click.Parameter, incomplete: str) -> li
 _name = click.option(
     "--name", default="lab", show_default=True, callback=_checked, shell_complete=_running_names, help="Which lab."
 )
-_version = click.option("--version", "release", metavar="X.Y", help="Kubernetes version: 1.35, 1.36 or 1.37.")
+_kubernetes = click.option(
+    "--kubernetes", metavar="X.Y", help="1.35, 1.36 or 1.37; else what BAYPLAN_LAB_KUBERNETES says, else 1.36."
+)
 
 
 @click.group()
@@ -49,17 +51,17 @@ def lab() -> None:
 
 @lab.command()
 @_name
-@_version
+@_kubernetes
 @click.option("--without", multiple=True, type=click.Choice(_PARTS), help="Leave a part out; repeatable.")
-def up(name: str, release: str | None, without: tuple[str, ...]) -> None:
+def up(name: str, kubernetes: str | None, without: tuple[str, ...]) -> None:
     """Start a lab; returns when it is ready. Ctrl-C before that leaves nothing."""
     from bayplan.cluster.lab.lab import LabOptions
     from bayplan.cluster.lab.running import start
-    from bayplan.cluster.lab.toolchain import DEFAULT_VERSION, Toolchain
+    from bayplan.cluster.lab.toolchain import Toolchain
 
-    toolchain = Toolchain(release or DEFAULT_VERSION)
+    toolchain = Toolchain(kubernetes)
     options = LabOptions(
-        version=toolchain.version,
+        kubernetes=toolchain.kubernetes,
         controllers="controllers" not in without,
         scheduler="scheduler" not in without,
         kwok="kwok" not in without,
@@ -124,14 +126,14 @@ def kubeconfig(name: str, as_path: bool) -> None:
 
 
 @lab.command()
-@_version
+@_kubernetes
 @click.option("--build", is_flag=True, help="Build what is missing, now.")
-def doctor(release: str | None, build: bool) -> int:
+def doctor(kubernetes: str | None, build: bool) -> int:
     """Say which of a lab's programs are there, from where, and what would be built."""
     from bayplan.cli.printers import columns
-    from bayplan.cluster.lab.toolchain import DEFAULT_VERSION, Toolchain
+    from bayplan.cluster.lab.toolchain import Toolchain
 
-    toolchain = Toolchain(release or DEFAULT_VERSION)
+    toolchain = Toolchain(kubernetes)
     if build:
         toolchain.programs(lambda line: click.echo(line, err=True))
     found = toolchain.find()

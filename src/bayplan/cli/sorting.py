@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bayplan.cluster.objects import Object
 
 _STEP = re.compile(r"\.(?P<field>(?:\\.|[^.\[\]\\])+)|\[(?P<index>-?\d+)\]|\[['\"](?P<quoted>[^'\"]+)['\"]\]")
+_NUMBER = re.compile(r"([0-9]+)")
 
 Step = str | int
 
@@ -61,7 +62,7 @@ def sort_key(value: Any) -> tuple[int, Any]:
     try:
         return 1, parse(str(value)).nanos
     except QuantityError:
-        return 2, [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", str(value))]
+        return 2, [int(part) if _NUMBER.fullmatch(part) else part for part in _NUMBER.split(str(value))]
 
 
 def sort_objects(items: list[Object], path: str) -> list[Object]:

@@ -62,6 +62,11 @@ class Target:
         self.quiet = False
 
     @property
+    def namespace(self) -> str:
+        """What -n says; empty where it says nothing."""
+        return self._namespace
+
+    @property
     def names_namespace(self) -> bool:
         """Whether -n was given."""
         return bool(self._namespace)

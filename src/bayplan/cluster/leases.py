@@ -50,6 +50,9 @@ class Place(msgspec.Struct, frozen=True):
     namespace: str
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 class Election:
     """One candidate."""
@@ -80,6 +83,8 @@ class Election:
         self._lease: Object | None = None
         self._still_since = Instant(0)
         """Since when the lease has been as it is, by our clock."""
+        self._runs_out = Instant(0)
+        """When another's lease may be taken over, unless it is renewed before."""
 
     def holds(self) -> bool:
         """Whether this process may act as the leader at this very instant."""
@@ -97,8 +102,10 @@ class Election:
 
     async def _acquire(self) -> None:
         while not await self._try():
-            await self._clock.sleep_until(Instant(self._clock.now() + self._times.retry))
-        log.info("lease acquired", lease=f"{self._place.namespace}/{self._place.name}", identity=self._identity)
+            now = self._clock.now()
+            due = now + self._times.retry
+            await self._clock.sleep_until(Instant(min(due, self._runs_out) if self._runs_out > now else due))
+        log.info("lease acquired", lease=str(self._place), identity=self._identity)
 
     async def _reign(self, reign: Reign) -> bool:
         """Whether the reign came to its own end."""
@@ -127,7 +134,7 @@ class Election:
         while self.holds():
             await self._clock.sleep_until(Instant(self._clock.now() + self._times.retry))
             await self._try()
-        log.error("lease lost", lease=f"{self._place.namespace}/{self._place.name}", holder=self.holder)
+        log.error("lease lost", lease=str(self._place), holder=self.holder)
 
     # --- one attempt
 
@@ -170,10 +177,14 @@ class Election:
             return True
         self._observe(lease, now)
         spec: dict[str, Any] = lease.doc().get("spec") or {}
-        if self.holder not in ("", self._identity) and now - self._still_since < _span(spec, self._times.duration):
+        self._runs_out = Instant(self._still_since + _span(spec, self._times.duration))
+        if self.holder not in ("", self._identity) and now < self._runs_out:
+            log.debug("lease held", lease=str(place), holder=self.holder, uid=lease.uid, resource_version=lease.version)
             return False
         body = self._document(spec, lease.meta.resource_version, now)
-        self._observe(await self._cluster.update(LEASE, body, place.name, place.namespace), now)
+        renewed = await self._cluster.update(LEASE, body, place.name, place.namespace)
+        self._observe(renewed, now)
+        log.debug("lease renewed", lease=str(place), uid=renewed.uid, resource_version=renewed.version)
         return True
 
     def _observe(self, lease: Object, now: Instant) -> None:
@@ -210,7 +221,7 @@ class Election:
         except BayplanError as error:
             log.debug("lease not released", why=error.message)
         else:
-            log.info("lease released", lease=f"{place.namespace}/{place.name}")
+            log.info("lease released", lease=str(place))
 
 
 def _span(spec: dict[str, Any], default: int) -> int:

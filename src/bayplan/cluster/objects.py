@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from bayplan.cluster.kinds import Kind, is_built_in
+from bayplan.cluster.salvage import UNREADABLE, loose, salvaged
 from bayplan.model import objects as views
 from bayplan.model.meta import KubernetesObject, ObjectMeta
 
@@ -44,7 +45,7 @@ class Section:
 
     def plain(self) -> Any:
         """The section as plain JSON values of the caller's own."""
-        return _DECODE(self.raw)
+        return _plain(self.raw)
 
 
 @functools.cache
@@ -74,16 +75,27 @@ class Object:
 
     @classmethod
     def from_raw(cls, kind: Kind, raw: bytes | msgspec.Raw) -> Object:
-        """An object from its JSON."""
-        return cls.from_parts(kind, _SPLIT.decode(raw))
+        """An object from its JSON. Raises what UNREADABLE names for what is no JSON object."""
+        try:
+            parts = _SPLIT.decode(raw)
+        except UNREADABLE:
+            parts = parts_of(loose(raw))
+        return cls.from_parts(kind, parts)
 
     @classmethod
     def from_parts(cls, kind: Kind, parts: dict[str, msgspec.Raw]) -> Object:
-        """An object from its top-level fields. Keeps nothing of the text that the parts were cut from."""
-        meta = _META.decode(bytes(parts["metadata"])) if "metadata" in parts else ObjectMeta()
+        """An object from its top-level fields. Keeps nothing of the text that the parts were cut from.
+
+        Metadata is read as far as it can be: where something was left out, the object is a `Salvaged` one.
+        """
         sections = {name: Section(bytes(part)) for name, part in parts.items() if name not in _TYPE_FIELDS}
-        version = int(meta.resource_version) if meta.resource_version.isdigit() else 0
-        return cls(kind, meta, sections, version)
+        try:
+            meta = _META.decode(bytes(parts["metadata"])) if "metadata" in parts else ObjectMeta()
+        except UNREADABLE:
+            meta, faults = salvaged(parts["metadata"], _META, "metadata")
+            if faults:
+                return Salvaged(kind, meta, sections, faults)
+        return cls(kind, meta, sections, version_of(meta.resource_version))
 
     @property
     def name(self) -> str:
@@ -109,6 +121,10 @@ class Object:
         """The same object as another version of its kind shows it."""
         return self if self.kind is kind else Object(kind, self.meta, self.sections, self.version)
 
+    def bare(self) -> Object:
+        """The same version with nothing but its metadata."""
+        return Object(self.kind, self.meta, {}, self.version)
+
     def view(self, expected: type[V]) -> V:
         """The object as the slim struct of its kind; `expected` says which, for the type checker and for safety."""
         if self._view is None:
@@ -130,19 +146,47 @@ class Object:
         head = f'{{"kind":"{self.kind.name}","apiVersion":"{self.kind.api_version}","metadata":'
         parts = [head.encode(), _ENCODE(self.meta)]
         for name, section in self.sections.items():
-            parts.append(f',"{name}":'.encode())
-            parts.append(section.raw)
+            parts += (b",", _ENCODE(name), b":", section.raw)
         parts.append(b"}")
         return b"".join(parts)
 
     def doc(self) -> dict[str, Any]:
         """The object as plain JSON values of the caller's own."""
-        document: dict[str, Any] = _DECODE(self.raw())
+        document: dict[str, Any] = _plain(self.raw())
         return document
 
     def __repr__(self) -> str:
         where = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"<{self.kind.name} {where} at {self.version}>"
+
+
+class Salvaged(Object):
+    """An object of which not all could be read; `faults` says what was left out."""
+
+    __slots__ = ("faults",)
+
+    def __init__(self, kind: Kind, meta: ObjectMeta, sections: dict[str, Section], faults: list[str]) -> None:
+        super().__init__(kind, meta, sections, version_of(meta.resource_version))
+        self.faults = faults
+
+
+def version_of(revision: str) -> int:
+    """A resourceVersion as a number; 0 for what is none, or none that a server counts to."""
+    return int(revision) if revision.isdecimal() and revision.isascii() and len(revision) < 20 else 0
+
+
+def parts_of(document: Any) -> dict[str, msgspec.Raw]:
+    """The top-level fields of a document, as `from_parts` takes them. Raises ValueError for what is no object."""
+    if not isinstance(document, dict):
+        raise ValueError(f"expected an object, got {type(document).__name__}")
+    return {name: msgspec.Raw(_ENCODE(value)) for name, value in document.items()}
+
+
+def _plain(raw: bytes) -> Any:
+    try:
+        return _DECODE(raw)
+    except UNREADABLE:
+        return loose(raw)
 
 
 def sections_of(document: dict[str, Any]) -> dict[str, Section]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.cluster.kinds import KINDS, Kind
-from bayplan.cluster.live.client import Client
+from bayplan.cluster.kinds import KINDS, RESOURCE_CLAIM, Kind
+from bayplan.cluster.live.client import ANSWER, Client
 from bayplan.cluster.live.config import Access
 from bayplan.model.clock import Clock
 from bayplan.model.errors import NotFound
@@ -24,14 +24,17 @@ class _Resources(msgspec.Struct, frozen=True):
 class LiveKinds:
     """The kinds of an API server."""
 
-    def __init__(self, access: Access, clock: Clock) -> None:
-        self._client = Client(access, clock=clock)
+    def __init__(self, access: Access, clock: Clock, *, answer_within: float = ANSWER) -> None:
+        self._client = Client(access, clock=clock, answer_within=answer_within)
         self._found: dict[tuple[str, str], Kind] = {}
 
     async def find(self, api_version: str, name: str) -> Kind | None:
-        """The kind; None: the server does not have it (any more, or yet). Raises as the port does."""
+        """The kind; None: the server does not have it (any more, or yet). Raises as the port does.
+
+        Of built-in kinds only those of dynamic resource allocation are asked for: not every server has them.
+        """
         built_in = KINDS.get(name)
-        if built_in is not None and built_in.api_version == api_version:
+        if built_in is not None and built_in.api_version == api_version and built_in.group != RESOURCE_CLAIM.group:
             return built_in
         if (api_version, name) not in self._found:
             group, _, version = api_version.rpartition("/")

@@ -1,9 +1,10 @@
-"""A finalizer on GPU pods, so that none goes before its last state is stored. Off unless `ledger.finalizers` is on.
+"""A finalizer on GPU pods and on the workloads at the top of their chains, so that none goes before its last state is
+stored. Off unless `ledger.finalizers` is on.
 
-`Finalizers` decides: versions of pods in, patches out. A pod that is not going gets the finalizer; one that is loses it
+`Finalizers` decides: versions in, patches out. An object that is not going gets the finalizer; one that is loses it
 once the version that says so is durable. Every patch names the uid and resourceVersion that it was decided by: whatever
-else happens to the pod makes it fail, and the pod's next version is decided anew. So a terminating pod never gets it,
-and a new pod of the same name is never touched.
+else happens to the object makes it fail, and its next version is decided anew. So a terminating object never gets it,
+and a new one of the same name is never touched.
 
 Nobody waits for ever: what cannot be stored within a minute is let go without, by `sweep`, which looks at the cluster
 itself, because a recorder that cannot write does not read either.
@@ -12,16 +13,17 @@ itself, because a recorder that cannot write does not read either.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from bayplan.cluster.kinds import POD, Kind
+from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, POD, Kind
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Cluster, PatchType
+from bayplan.ledger.listeners import CONTROLLERS
 from bayplan.model.clock import SECOND, Clock, Instant
-from bayplan.model.errors import BayplanError, Conflict, Invalid, NotFound
+from bayplan.model.errors import BayplanError, Conflict, Invalid, NotFound, TemporaryError
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
@@ -37,6 +39,7 @@ _ROUNDS = 5
 class Mark(msgspec.Struct, frozen=True):
     """A patch of an object's finalizers."""
 
+    kind: Kind
     namespace: str
     name: str
     uid: str
@@ -47,6 +50,9 @@ class Mark(msgspec.Struct, frozen=True):
     def adds(self) -> bool:
         """Whether it puts ours on; else it takes it off."""
         return FINALIZER in self.finalizers
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.namespace}/{self.name}"
 
     def body(self) -> dict[str, Any]:
         """As a merge patch that holds for this very version only."""
@@ -60,36 +66,58 @@ def decided(obj: Object) -> Mark | None:
     going, has = meta.deletion_timestamp is not None, FINALIZER in meta.finalizers
     if going != has:
         return None
+    return _mark(obj, on=not going)
+
+
+def _mark(obj: Object, *, on: bool) -> Mark:
+    meta = obj.meta
     others = tuple(each for each in meta.finalizers if each != FINALIZER)
-    return Mark(meta.namespace, meta.name, meta.uid, meta.resource_version, others if going else (*others, FINALIZER))
+    wanted = (*others, FINALIZER) if on else others
+    return Mark(obj.kind, meta.namespace, meta.name, meta.uid, meta.resource_version, wanted)
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A version that is stored and of which only that is known: its object came by before it mattered."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+    version: int
 
 
 class Finalizers:
     """Keeps the finalizer where it belongs. `durable` is called with versions once they are stored."""
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, stored: Mapping[str, int] | None = None) -> None:
+        """`stored`: by uid, the versions that an earlier run stored; it may have ended before it acted on them."""
         self.added = self.removed = 0
         self._cluster = cluster
         self._clock = clock
+        self._stored = stored or {}
         self._marks: dict[str, Mark] = {}
         """By uid: the latest decision that was not carried out yet."""
+        self._unread: list[Stored] = []
         self._wake = asyncio.Event()
 
-    def durable(self, versions: Iterable[Object]) -> None:
+    def durable(self, versions: Iterable[Object], unread: Sequence[Stored] = ()) -> None:
         """These versions are stored."""
+        self._unread += unread
         for obj in versions:
             mark = decided(obj)
             if mark is not None:
                 self._marks[obj.uid] = mark
             else:
                 self._marks.pop(obj.uid, None)
-        if self._marks:
+        if self._marks or self._unread:
             self._wake.set()
 
-    async def run(self, stuck_since: Callable[[], Instant | None]) -> None:
-        """Carry out what is decided, and sweep while nothing can be stored, until cancelled."""
-        sweeping = asyncio.create_task(self._keep_sweeping(stuck_since), name="sweep of finalizers")
+    async def run(self, stuck_since: Callable[[], Instant | None], kinds: Callable[[], Sequence[Kind]]) -> None:
+        """Carry out what is decided, and sweep these kinds while nothing can be stored, until cancelled."""
+        sweeping = asyncio.create_task(self._keep_sweeping(stuck_since, kinds), name="sweep of finalizers")
         try:
+            while self._stored and not await self._take_up():
+                await self._clock.sleep_until(Instant(self._clock.now() + _RETRY))
             while True:
                 await self._wake.wait()
                 self._wake.clear()
@@ -100,16 +128,32 @@ class Finalizers:
             sweeping.cancel()
             await asyncio.gather(sweeping, return_exceptions=True)
 
+    async def _take_up(self) -> bool:
+        """Decide by what an earlier run stored; whatever is newer comes by itself. Whether that worked."""
+        try:
+            async for obj in _all(self._cluster, POD):
+                if obj.uid not in self._marks and obj.version <= self._stored.get(obj.uid, 0):
+                    self.durable([obj])
+        except BayplanError as error:
+            log.warning("finalizers not taken up", why=error.message)
+            return False
+        return True
+
     async def _carry_out(self) -> bool:
         """Whether all is done; what failed for now stays."""
-        done = True
+        done = await self._read()
         for uid, mark in list(self._marks.items()):
             try:
-                patched = await patch(self._cluster, POD, mark)
+                patched = await patch(self._cluster, mark)
             except BayplanError as error:
-                log.warning("finalizer not patched", pod=f"{mark.namespace}/{mark.name}", why=error.message)
-                done = False
-                continue
+                why = error.message
+                log.warning(
+                    "finalizer not patched", object=str(mark), uid=mark.uid, resource_version=mark.version, why=why
+                )
+                if isinstance(error, TemporaryError):
+                    done = False
+                    continue
+                patched = False  # no right to patch that kind: the next version asks again
             if self._marks.get(uid) is mark:
                 del self._marks[uid]
             if patched:
@@ -117,30 +161,50 @@ class Finalizers:
                 self.removed += not mark.adds
         return done
 
-    async def _keep_sweeping(self, stuck_since: Callable[[], Instant | None]) -> None:
+    async def _read(self) -> bool:
+        """Get the objects of versions that are stored; where there is a newer one by now, that comes by itself."""
+        unread, self._unread = self._unread, []
+        for each in unread:
+            try:
+                obj = await self._cluster.get(each.kind, each.name, each.namespace)
+            except TemporaryError:
+                self._unread.append(each)
+                continue
+            except BayplanError as error:
+                log.debug("finalizer not decided", kind=each.kind.qualified, uid=each.uid, why=error.message)
+                continue
+            if obj.uid == each.uid and obj.version <= each.version:
+                self.durable([obj])
+        return not self._unread
+
+    async def _keep_sweeping(
+        self, stuck_since: Callable[[], Instant | None], kinds: Callable[[], Sequence[Kind]]
+    ) -> None:
         while True:
             await self._clock.sleep_until(Instant(self._clock.now() + _SWEEP_EVERY))
             since = stuck_since()
             if since is None or self._clock.now() - since < DEADLINE - _SWEEP_EVERY:
                 continue
             try:
-                freed = await sweep(self._cluster, POD, going_only=True)
+                freed = sum([await sweep(self._cluster, kind, going_only=True) for kind in kinds()])
             except BayplanError as error:
                 log.warning("finalizers not swept", why=error.message)
                 continue
             self.removed += freed
             if freed:
-                log.warning("finalizers given up", pods=freed, why="nothing could be stored for a minute")
+                log.warning("finalizers given up", objects=freed, why="nothing could be stored for a minute")
 
 
-async def patch(cluster: Cluster, kind: Kind, mark: Mark) -> bool:
+async def patch(cluster: Cluster, mark: Mark) -> bool:
     """Carry out one decision; False: the object has changed or gone, so it no longer holds."""
     try:
-        await cluster.patch(kind, mark.body(), mark.name, mark.namespace, type=PatchType.MERGE)
+        await cluster.patch(mark.kind, mark.body(), mark.name, mark.namespace, type=PatchType.MERGE)
     except (Conflict, NotFound, Invalid) as error:
-        log.debug("finalizer decision outdated", object=f"{mark.namespace}/{mark.name}", why=error.message)
+        why = error.message
+        log.debug("finalizer outdated", object=str(mark), uid=mark.uid, resource_version=mark.version, why=why)
         return False
-    log.debug("finalizer added" if mark.adds else "finalizer removed", uid=mark.uid, version=mark.version)
+    name = "finalizer added" if mark.adds else "finalizer removed"
+    log.debug(name, object=str(mark), uid=mark.uid, resource_version=mark.version)
     return True
 
 
@@ -151,23 +215,42 @@ async def sweep(cluster: Cluster, kind: Kind, *, going_only: bool = False) -> in
     """
     freed = 0
     for _ in range(_ROUNDS):
-        patched = [await patch(cluster, kind, mark) for mark in await _held(cluster, kind, going_only=going_only)]
+        patched = [await patch(cluster, mark) for mark in await _held(cluster, kind, going_only=going_only)]
         freed += sum(patched)
         if all(patched):
             break
     return freed
 
 
+async def kinds_with_finalizers(cluster: Cluster) -> list[Kind]:
+    """The kinds of which objects may have the finalizer: pods, and whatever may stand above them in this cluster."""
+    custom = [
+        Kind(spec["group"], version["name"], spec["names"]["kind"], spec["names"]["plural"], spec["scope"] != "Cluster")
+        async for obj in _all(cluster, CUSTOM_RESOURCE_DEFINITION)
+        for spec in (obj.doc()["spec"],)
+        for version in spec["versions"]
+        if version["storage"] and version["served"]
+    ]
+    return [POD, *CONTROLLERS, *custom]
+
+
 async def _held(cluster: Cluster, kind: Kind, *, going_only: bool) -> list[Mark]:
     """How to free each object that has the finalizer."""
     marks: list[Mark] = []
+    async for obj in _all(cluster, kind):
+        meta = obj.meta
+        if FINALIZER in meta.finalizers and (meta.deletion_timestamp is not None or not going_only):
+            marks.append(_mark(obj, on=False))
+    return marks
+
+
+async def _all(cluster: Cluster, kind: Kind) -> AsyncIterator[Object]:
+    """All objects of a kind, a page at a time."""
     after = ""
     while True:
         page = await cluster.list(kind, limit=_PAGE, after=after)
-        for meta in (obj.meta for obj in page.items):
-            if FINALIZER in meta.finalizers and (meta.deletion_timestamp is not None or not going_only):
-                others = tuple(each for each in meta.finalizers if each != FINALIZER)
-                marks.append(Mark(meta.namespace, meta.name, meta.uid, meta.resource_version, others))
+        for obj in page.items:
+            yield obj
         after = page.next
         if not after:
-            return marks
+            return

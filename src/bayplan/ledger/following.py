@@ -9,32 +9,24 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
-from bayplan.cluster import kinds
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.store import Change as Stored
 from bayplan.cluster.kinds import EVENT, NAMESPACE, NODE, POD, Kind, is_built_in
 from bayplan.cluster.live.reflector_core import Change
+from bayplan.ledger.listeners import CONTROLLERS
 from bayplan.ledger.recording import Recording, When
 from bayplan.ledger.rows import Rows, StreamPosition
 from bayplan.ledger.store.port import Store
+from bayplan.ledger.streams import DEVICES
 from bayplan.model.clock import SECOND, Instant
 from bayplan.model.errors import PermanentError
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
 
-_OWNERS = frozenset(
-    {
-        kinds.REPLICATION_CONTROLLER,
-        kinds.REPLICA_SET,
-        kinds.DEPLOYMENT,
-        kinds.STATEFUL_SET,
-        kinds.DAEMON_SET,
-        kinds.JOB,
-        kinds.CRON_JOB,
-    }
-)
+_ALWAYS = frozenset({POD, NODE, EVENT, *DEVICES, *CONTROLLERS})
 _COLLECT_EVERY = 10 * SECOND
+_TELL_EVERY = 60 * SECOND
 MOST = 5000
 """Changes that wait before a flush is due."""
 _Type = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -54,12 +46,15 @@ class Following:
         self._cluster = cluster
         self._store = store
         self._noted: list[tuple[Instant, Kind, Change]] = []
-        self._collected_at = Instant(0)
+        self._collected_at = self._told_at = Instant(0)
+        self._told: dict[str, int] = {}
         self._flushing = asyncio.Lock()
         world = cluster.world.store
         for kind in world.kinds():
             if _followed(kind):
                 self._noted += [(cluster.world.now, kind, Change("ADDED", each)) for each in world.objects(kind)]
+        for kind in DEVICES:
+            self.recording.devices.complete(kind.name)
         world.listeners.append(self._note)
 
     @classmethod
@@ -88,7 +83,7 @@ class Following:
         async with self._flushing:
             noted, self._noted = self._noted, []
             rows = Rows()
-            at = self._cluster.world.now
+            at = now = self._cluster.world.now
             for at, kind, change in noted:
                 self.recording.take(kind, (change,), When(at), rows)
                 if kind not in (NODE, EVENT):
@@ -100,17 +95,22 @@ class Following:
             for where, odd in self.recording.odd:
                 log.warning("odd object", code=odd.code, object=where, what=odd.what)
             self.recording.odd.clear()
-            if noted:
-                rows.add(*self._positions(noted))
+            rows.add(*self._positions(noted, now))
             await self._store.commit(rows)
 
-    def _positions(self, noted: list[tuple[Instant, Kind, Change]]) -> list[StreamPosition]:
-        last = {kind.resource: (at, change.object.version) for at, kind, change in noted}
+    def _positions(self, noted: list[tuple[Instant, Kind, Change]], at: Instant) -> list[StreamPosition]:
+        """How far each kind is told; where nothing happens, that once a minute."""
+        versions = {kind.resource: change.object.version for _, kind, change in noted}
+        self._told |= versions
+        if at - self._told_at < _TELL_EVERY:
+            told = versions
+        else:
+            told, self._told_at = self._told, at
         return [
             StreamPosition(
                 cluster=self.recording.cluster, kind=resource, resource_version=version, revision=str(version), at=at
             )
-            for resource, (at, version) in last.items()
+            for resource, version in told.items()
         ]
 
     async def run(self, every: float = 1.0) -> None:
@@ -121,4 +121,4 @@ class Following:
 
 
 def _followed(kind: Kind) -> bool:
-    return kind in (POD, NODE, EVENT) or kind in _OWNERS or not is_built_in(kind)
+    return kind in _ALWAYS or not is_built_in(kind)

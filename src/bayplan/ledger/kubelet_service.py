@@ -8,7 +8,7 @@ the slice where it is: one that comes or goes changes one slice, not all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Literal
 
 import msgspec
@@ -25,9 +25,9 @@ log = get_logger(__name__)
 
 NAMESPACE = "kube-system"
 NAME = "bayplan-kubelets"
-PORTS = {"https-metrics": 10250}
-OLD_PORTS = {"http-metrics": 10255, "cadvisor": 4194}
-"""Which kubelets served once; those of today do not."""
+PORTS = {10250: "https-metrics", 10255: "http-metrics", 4194: "cadvisor"}
+"""What kubelets serve, by port. Those of today serve the first alone; the others once were theirs."""
+CURRENT = (10250,)
 EVERY = 30 * SECOND
 _MOST = 1000
 """Addresses of one slice: the API server takes no more."""
@@ -36,6 +36,8 @@ _SELECTOR = ",".join(f"{key}={value}" for key, value in _OURS.items())
 _PAGE = 500
 
 Family = Literal["IPv4", "IPv6"]
+Port = dict[str, Any]
+"""As a slice lists it."""
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -61,30 +63,35 @@ def addresses(nodes: Iterable[Node]) -> dict[Family, dict[str, Address]]:
     for node in nodes:
         ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
         for each in node.status.addresses:
-            family = _family(each.address) if each.type == "InternalIP" else None
-            if family is not None:
+            address = _reachable(each.address) if each.type == "InternalIP" else None
+            if address is not None:
+                family: Family = "IPv6" if address.version == 6 else "IPv4"
                 name = node.metadata.name
-                found[family].setdefault(name, Address(name, each.address, ready))
+                found[family].setdefault(name, Address(name, str(address), ready))
     return found
 
 
-def _family(text: str) -> Family | None:
+def _reachable(text: str) -> IPv4Address | IPv6Address | None:
+    """An address that a slice may have, to be written in its one form; the API server refuses whole slices for one."""
     try:
-        return "IPv6" if ip_address(text).version == 6 else "IPv4"
+        found = ip_address(text)
     except ValueError:
         return None
+    local = found.is_loopback or found.is_link_local or found.is_unspecified
+    mapped = isinstance(found, IPv6Address) and (found.ipv4_mapped is not None or found.scope_id is not None)
+    return None if local or mapped else found
 
 
 def plan(
-    nodes: Iterable[Node], service: Object | None, slices: Sequence[Object], ports: dict[str, int] | None = None
+    nodes: Iterable[Node], service: Object | None, slices: Sequence[Object], ports: Sequence[int] = CURRENT
 ) -> list[Write]:
     """What must be written so that the Service and its slices are as the nodes are. Calling it again gives nothing."""
-    ports = ports or PORTS
-    return [*_service(service, ports), *_slices(addresses(nodes), slices, ports)]
+    named = [{"name": PORTS.get(port, f"port-{port}"), "port": port, "protocol": "TCP"} for port in ports]
+    return [*_service(service, named), *_slices(addresses(nodes), slices, named)]
 
 
-def _service(found: Object | None, ports: dict[str, int]) -> list[Write]:
-    wanted = [{"name": name, "port": port, "protocol": "TCP", "targetPort": port} for name, port in ports.items()]
+def _service(found: Object | None, ports: list[Port]) -> list[Write]:
+    wanted = [{**each, "targetPort": each["port"]} for each in ports]
     if found is not None:
         document = found.doc()
         if document["spec"].get("ports") == wanted:
@@ -110,9 +117,8 @@ def _service(found: Object | None, ports: dict[str, int]) -> list[Write]:
     ]
 
 
-def _slices(wanted: dict[Family, dict[str, Address]], found: Sequence[Object], ports: dict[str, int]) -> list[Write]:
+def _slices(wanted: dict[Family, dict[str, Address]], found: Sequence[Object], ports: list[Port]) -> list[Write]:
     writes: list[Write] = []
-    listed = [{"name": name, "port": port, "protocol": "TCP"} for name, port in ports.items()]
     left = {family: dict(each) for family, each in wanted.items()}
     kept: list[tuple[Object, dict[str, Any], Family, list[Address]]] = []
     for each in found:
@@ -128,16 +134,16 @@ def _slices(wanted: dict[Family, dict[str, Address]], found: Sequence[Object], p
             writes.append(Write(ENDPOINT_SLICE, each.name, None))
             continue
         endpoints = [_endpoint(address) for address in stay]
-        if document.get("endpoints") != endpoints or document.get("ports") != listed:
-            document.update(endpoints=endpoints, ports=listed)
+        if document.get("endpoints") != endpoints or document.get("ports") != ports:
+            document.update(endpoints=endpoints, ports=ports)
             writes.append(Write(ENDPOINT_SLICE, each.name, document, each.meta.resource_version))
     taken = {each.name for each in found}
     for family, rest in left.items():
-        writes += _new_slices(family, sorted(rest.values()), listed, taken)
+        writes += _new_slices(family, sorted(rest.values()), ports, taken)
     return writes
 
 
-def _new_slices(family: Family, rest: list[Address], ports: list[dict[str, Any]], taken: set[str]) -> list[Write]:
+def _new_slices(family: Family, rest: list[Address], ports: list[Port], taken: set[str]) -> list[Write]:
     writes = []
     free = (name for number in range(10_000) if (name := f"{NAME}-{family.lower()}-{number}") not in taken)
     for start in range(0, len(rest), _MOST):
@@ -166,7 +172,7 @@ def _endpoint(each: Address) -> dict[str, Any]:
 # --- the shell
 
 
-async def keep_kubelet_service(cluster: Cluster, clock: Clock, ports: dict[str, int] | None = None) -> None:
+async def keep_kubelet_service(cluster: Cluster, clock: Clock, ports: Sequence[int] = CURRENT) -> None:
     """Keep it as the nodes are, looking every 30 s, until cancelled. What fails is tried again at the next look."""
     while True:
         try:
@@ -178,7 +184,7 @@ async def keep_kubelet_service(cluster: Cluster, clock: Clock, ports: dict[str, 
         await clock.sleep_until(Instant(clock.now() + EVERY))
 
 
-async def reconcile(cluster: Cluster, ports: dict[str, int] | None = None) -> int:
+async def reconcile(cluster: Cluster, ports: Sequence[int] = CURRENT) -> int:
     """One look; how many writes it took."""
     nodes = [each.view(Node) for each in await _all(cluster, NODE, None, "")]
     slices = await _all(cluster, ENDPOINT_SLICE, NAMESPACE, _SELECTOR)

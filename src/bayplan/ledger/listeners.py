@@ -15,18 +15,21 @@ from typing import Any, Literal
 
 import msgspec
 
+from bayplan.cluster import kinds
 from bayplan.ledger.owners import Watch
 from bayplan.ledger.status.kinds import GroupKind
 from bayplan.model.clock import SECOND, Instant
 
-EVENTS: dict[str, str] = {
-    "listener recovered": "a listener was started at the start, for stored workloads: kind, whole",
-    "listener started": "a kind turned up and is listened to: kind, whole",
-    "listener widened": "a listener was restarted, for whole objects: kind",
-    "listener restarted": "a listener was dead, and was restarted: kind, why, failures (in a row)",
-    "listener ended": "nothing of the kind is left: kind",
-}
-"""What is logged, with its fields. Names and fields are stable."""
+CONTROLLERS = (
+    kinds.REPLICATION_CONTROLLER,
+    kinds.REPLICA_SET,
+    kinds.DEPLOYMENT,
+    kinds.STATEFUL_SET,
+    kinds.DAEMON_SET,
+    kinds.JOB,
+    kinds.CRON_JOB,
+)
+"""The built-in kinds that may stand above pods."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +58,7 @@ class Action(msgspec.Struct, frozen=True):
     kind: GroupKind
     watch: Watch
     event: str
-    """The name of the log event that goes with it."""
+    """The name of the log event that goes with it (events.py)."""
     fields: dict[str, Any]
 
 

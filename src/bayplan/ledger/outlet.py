@@ -117,6 +117,7 @@ class Outlet:
         self.away = False
         self.transactions += 1
         self.rows += len(rows)
+        log.debug("batch stored", rows=len(rows))
         return True
 
     def _check(self) -> None:

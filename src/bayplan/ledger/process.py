@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -23,15 +24,25 @@ from bayplan.ledger.metrics import LedgerCollector
 from bayplan.ledger.outlet import Outlet
 from bayplan.ledger.recorder import Recorder
 from bayplan.ledger.recording import Recording
-from bayplan.ledger.settings import database_url, lease_times, spool_folder, store_settings, user_rule
+from bayplan.ledger.settings import (
+    database_url,
+    lease_times,
+    listener_timing,
+    spool_folder,
+    store_settings,
+    user_rule,
+    watch_policy,
+)
 from bayplan.ledger.spool import Spool
+from bayplan.ledger.stamping import Stamps
 from bayplan.ledger.store.migrating import migrate
 from bayplan.ledger.store.port import Remembered
 from bayplan.ledger.store.retention import prune
 from bayplan.ledger.store.settings import Dialect, parse_url
 from bayplan.ledger.store.sql import SqlStore, open_store
+from bayplan.ledger.use.settings import Monitor, monitor_of
 from bayplan.model.clock import SECOND, Clock, Instant
-from bayplan.model.errors import TemporaryError
+from bayplan.model.errors import PermanentError, TemporaryError
 from bayplan.service.lifecycle import Service
 from bayplan.service.logging import get_logger
 from bayplan.service.state import state_folder
@@ -57,6 +68,7 @@ class Ledger(msgspec.Struct):
     leads: Callable[[], bool]
     outlet: Outlet | None = None
     recorder: Recorder | None = None
+    monitor: Monitor | None = None
 
 
 async def cluster_id(cluster: LiveCluster, setting: str) -> str:
@@ -81,26 +93,36 @@ async def prepared_store(service: Service) -> SqlStore:
 async def run_ledger(service: Service, cluster: LiveCluster) -> None:
     """Record until the service is asked to stop."""
     settings = service.settings.ledger
+    monitor, election = monitor_of(settings), _election(service, cluster)
     store = await prepared_store(service)
     service.on_close("database", store.close)
-    kinds = LiveKinds(cluster.access, service.clock)
+    kinds = LiveKinds(cluster.access, service.clock, answer_within=settings.request_timeout.seconds)
     service.on_close("discovery", kinds.close)
-    ledger = Ledger(await cluster_id(cluster, settings.cluster), store, lambda: True)
+    ledger = Ledger(await cluster_id(cluster, settings.cluster), store, lambda: True, monitor=monitor)
     service.health.registry.register(LedgerCollector(ledger, service.clock))
     service.health.check("database", lambda: _check(ledger))
+    if monitor is not None:
+        service.health.registry.register(monitor.meter)
+        service.on_close("monitor", monitor.close)
 
     async def reign() -> None:
         await _record(service, cluster, ledger, kinds)
 
-    if settings.election == "on":
-        place = Place(settings.lease_namespace, settings.lease_name)
-        identity = f"{socket.gethostname()}_{os.getpid()}_{service.clock.now()}"
-        election = Election(cluster, place, identity, clock=service.clock, times=lease_times(settings))
+    if election is not None:
         ledger.leads = election.holds
         service.start("recorder", election.run(reign))
     else:
         service.start("recorder", reign())
     await service.stopped()
+
+
+def _election(service: Service, cluster: LiveCluster) -> Election | None:
+    settings = service.settings.ledger
+    if settings.election == "off":
+        return None
+    place = Place(settings.lease_namespace, settings.lease_name)
+    identity = f"{socket.gethostname()}_{os.getpid()}_{service.clock.now()}"
+    return Election(cluster, place, identity, clock=service.clock, times=lease_times(settings))
 
 
 async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds: LiveKinds) -> None:
@@ -109,13 +131,15 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
     path = spool_folder(settings) / f"{ledger.cluster}.spool"
     spool = Spool(path, most_bytes=settings.spool_mib * _MIB)
     outlet = ledger.outlet = Outlet(store, spool, clock, may_write=ledger.leads)
-    beside: list[asyncio.Task[None]] = []
     try:
         while not await outlet.replay():
             await clock.sleep_until(Instant(clock.now() + _RETRY))
         kept = await _remembered(store, ledger.cluster, clock)
         recording = Recording(ledger.cluster, kept, people=user_rule(settings))
-        finalizers = Finalizers(cluster, clock) if settings.finalizers == "on" else None
+        stored = {row.uid: row.resource_version for row in kept.pods}
+        finalizers = Finalizers(cluster, clock, stored) if settings.finalizers == "on" else None
+        stamps = Stamps(lambda: server_time(cluster), clock)
+        await stamps.begin()
         recorder = ledger.recorder = Recorder(
             cluster,
             recording,
@@ -124,23 +148,40 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
             clock=clock,
             find_kind=kinds.find,
             most_changes=settings.batch,
+            policy=watch_policy(settings),
+            timing=listener_timing(settings),
             durable=None if finalizers is None else finalizers.durable,
+            stamp=stamps,
         )
+        work: dict[str, Coroutine[None, None, None]] = {"recorder": recorder.run(), "server's time": stamps.run()}
         if finalizers is not None:
-            work = finalizers.run(lambda: recorder.waiting_since)
-            beside.append(asyncio.create_task(work, name="finalizers"))
-        log.info("records", cluster=ledger.cluster, database=store.address.shown, pods=len(kept.pods))
+            work["finalizers"] = finalizers.run(lambda: recorder.waiting_since, lambda: recorder.kinds)
         if settings.kubelet_service == "on":
-            beside.append(asyncio.create_task(keep_kubelet_service(cluster, clock), name="kubelet service"))
+            work["kubelet service"] = keep_kubelet_service(cluster, clock, settings.kubelet_ports.numbers)
+        if ledger.monitor is not None:
+            work["measurements"] = ledger.monitor.run(ledger.cluster, store, outlet, clock)
         if settings.retention.micros:
-            beside.append(asyncio.create_task(_keep_pruned(service, ledger), name="retention"))
-        await recorder.run()
+            work["retention"] = _keep_pruned(service, ledger)
+        log.info("recording started", cluster=ledger.cluster, database=store.address.shown, pods=len(kept.pods))
+        await _together(work)
     finally:
-        for task in beside:
-            task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        if ledger.recorder is not None:
+            log.info("recording ended", cluster=ledger.cluster)
         ledger.recorder = ledger.outlet = None
         spool.close()
+
+
+async def _together(work: Mapping[str, Coroutine[None, None, None]]) -> None:
+    """Do all of this until cancelled. None of it ends by itself: the first that does ends all, and says why."""
+    tasks = [asyncio.create_task(each, name=name) for name, each in work.items()]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _remembered(store: SqlStore, cluster: str, clock: Clock) -> Remembered:
@@ -149,8 +190,15 @@ async def _remembered(store: SqlStore, cluster: str, clock: Clock) -> Remembered
         try:
             return await store.remembered(cluster)
         except TemporaryError as error:
-            log.warning("database away", why=error.message)
+            log.warning("database away", why=error.message, spools=False)
             await clock.sleep_until(Instant(clock.now() + _RETRY))
+
+
+async def server_time(cluster: LiveCluster) -> Instant | None:
+    """The server's clock now; None: it does not say."""
+    with suppress(PermanentError):  # any answer carries it, a refusal too
+        await cluster.get(NAMESPACE, "kube-system")
+    return cluster.server_time()
 
 
 async def _keep_pruned(service: Service, ledger: Ledger) -> None:

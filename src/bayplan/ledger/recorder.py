@@ -12,60 +12,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
-import msgspec
-
-from bayplan.cluster.kinds import EVENT, NODE, POD, Kind
-from bayplan.cluster.live.reflector import Batch, Reflector, Source
+from bayplan.cluster.kinds import NODE, POD, Kind
+from bayplan.cluster.live.reflector import Batch, Source
 from bayplan.cluster.live.reflector_core import Policy
-from bayplan.cluster.objects import Object
-from bayplan.ledger.listeners import Action, Listeners, Sign, Timing
+from bayplan.cluster.objects import Object, version_of
+from bayplan.ledger.finalizers import Stored
+from bayplan.ledger.listeners import Timing
 from bayplan.ledger.outlet import Outlet
 from bayplan.ledger.recording import Recording, When
 from bayplan.ledger.rows import Gap, Rows, StreamPosition
 from bayplan.ledger.status.kinds import GroupKind
 from bayplan.ledger.store.port import Remembered
-from bayplan.model.clock import SECOND, Clock, Instant
-from bayplan.model.errors import BayplanError, TemporaryError
+from bayplan.ledger.streams import DEVICES, Ended, FindKind, Item, Stream, Streams
+from bayplan.model.clock import Clock, Instant
+from bayplan.model.errors import BayplanError
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
 
 MOST_CHANGES = 2000
 """That one transaction takes in; a batch is never split."""
-_INBOX = 8
-_RETRY = SECOND
-FindKind = Callable[[str, str], Awaitable[Kind | None]]
-"""The kind of an apiVersion and a name; None: the cluster does not have it."""
-Durable = Callable[[Sequence[Object]], None]
-
-
-class _Stream(msgspec.Struct, kw_only=True):
-    """A kind that is followed."""
-
-    kind: Kind
-    revision: str = ""
-    heard_at: Instant | None = None
-    """When all of it was known last, also by an earlier run."""
-    behind: int | None = None
-    """Versions up to this one happened before this run began to listen."""
-    sign_at: Instant = Instant(0)
-    ended: str | None = None
-    task: asyncio.Task[None] | None = None
-
-
-class _Ended(msgspec.Struct, frozen=True):
-    error: Exception
-
-
-class _Item(NamedTuple):
-    """What a stream brought, and when: what waits here is no younger for it."""
-
-    stream: _Stream
-    news: Batch | _Ended
-    at: Instant
+Durable = Callable[[Sequence[Object], Sequence[Stored]], None]
 
 
 class Recorder:
@@ -84,41 +53,45 @@ class Recorder:
         policy: Policy = Policy(),  # noqa: B008 - frozen
         timing: Timing = Timing(),  # noqa: B008 - frozen
         durable: Durable | None = None,
+        stamp: Callable[[], Instant] | None = None,
     ) -> None:
-        """`durable` is told of the versions of GPU pods that each transaction made so."""
+        """`durable` is told of the versions of GPU pods and root workloads that each transaction made so.
+
+        `stamp` says what time it is for the cluster; the clock paces our own work.
+        """
         self.recording = recording
         self.changes: Counter[str] = Counter()
         """By resource."""
-        self.told = {kind: int(revision) for kind, revision in kept.streams.items() if revision.isdigit()}
+        self.told = {kind: int(revision) for kind, revision in kept.streams.items() if revision.isdecimal()}
         """How far each stream is durable, as a revision."""
         self.waiting_since: Instant | None = None
         """When the oldest batch that is not durable yet was taken in."""
-        self._cluster = cluster
         self._outlet = outlet
-        self._kept = kept
         self._clock = clock
-        self._find_kind = find_kind
+        self._stamp = stamp or clock.now
         self._most_changes = most_changes
-        self._policy = policy
-        self._inbox: asyncio.Queue[_Item] = asyncio.Queue(_INBOX)
-        self._listeners = Listeners(timing)
-        self._streams: dict[GroupKind, _Stream] = {}
-        """Those of owners, which come and go."""
+        self._streams = Streams(
+            cluster, recording, kept, find_kind, clock=clock, stamp=self._stamp, policy=policy, timing=timing
+        )
         self._writing: asyncio.Task[None] | None = None
         self._durable = durable
 
     @property
+    def kinds(self) -> list[Kind]:
+        """Pods, and the kinds of owners that are followed."""
+        return [POD, *(stream.kind for stream in self._streams.owners.values() if stream.kind.plural)]
+
+    @property
     def listeners(self) -> int:
         """How many kinds of owners are followed."""
-        return len(self._streams)
+        return len(self._streams.owners)
 
     async def run(self) -> None:
         """Record until cancelled; then what is under way is completed.
 
         Raises what a server says that refuses pods, nodes or events for good, and as `Outlet.put` does.
         """
-        core = [self._begin(_Stream(kind=kind)) for kind in (NODE, POD, EVENT)]
-        self._settle_listeners()
+        self._streams.begin()
         replaying = asyncio.create_task(self._outlet.run(), name="replay of the spool")
         try:
             while True:
@@ -126,68 +99,26 @@ class Recorder:
                 rows = self._digest(items)
                 await self._written()
                 if len(rows):
-                    self._writing = asyncio.create_task(self._write(rows, self._versions(items)), name="transaction")
-                self._settle_listeners()
+                    work = self._write(rows, self._versions(items), self._unread())
+                    self._writing = asyncio.create_task(work, name="transaction")
+                self._streams.settle()
+                self.recording.collect(self._stamp())
         finally:
-            following = [stream.task for stream in (*core, *self._streams.values()) if stream.task is not None]
-            for task in (*following, replaying):
-                task.cancel()
-            await asyncio.gather(*following, replaying, return_exceptions=True)
+            await self._streams.end()
+            replaying.cancel()
+            await asyncio.gather(replaying, return_exceptions=True)
             if self._writing is not None and self._outlet.away:
                 self._writing.cancel()
             await self._last_written()
 
-    # --- following
-
-    def _begin(self, stream: _Stream) -> _Stream:
-        stream.sign_at, stream.ended = self._clock.now(), None
-        stream.task = asyncio.create_task(self._follow(stream), name=f"ledger of {stream.kind.resource}")
-        return stream
-
-    async def _follow(self, stream: _Stream) -> None:
-        kind = stream.kind
-        resumes = kind in (POD, NODE, EVENT)  # owners are all read anew: chains go through those without GPU pods too
-        stream.revision = self._kept.streams.get(kind.resource, "")
-        stream.heard_at = stream.heard_at or self._kept.told_at.get(kind.resource)
-        try:
-            if resumes and stream.revision:
-                stream.behind = await self._present(kind)
-            reflector = Reflector(
-                self._cluster,
-                kind,
-                since=stream.revision if resumes else "",
-                known=self.recording.known(kind),
-                policy=self._policy,
-                clock=self._clock,
-            )
-            async with reflector as batches:
-                async for batch in batches:
-                    stream.sign_at = self._clock.now()
-                    await self._hand_on(stream, batch)
-        except Exception as error:  # whoever reads the inbox decides what it means
-            await self._hand_on(stream, _Ended(error))
-
-    async def _hand_on(self, stream: _Stream, news: Batch | _Ended) -> None:
-        await self._inbox.put(_Item(stream, news, self._clock.now()))
-
-    async def _present(self, kind: Kind) -> int:
-        """The server's revision now."""
-        while True:
-            try:
-                revision = (await self._cluster.list(kind, limit=1)).revision
-                return int(revision) if revision.isdigit() else 0
-            except TemporaryError as error:
-                log.warning("cluster away", kind=kind.resource, why=error.message)
-                await self._clock.sleep_until(Instant(self._clock.now() + _RETRY))
-
     # --- taking in
 
-    async def _gather(self, replaying: asyncio.Task[None]) -> list[_Item]:
+    async def _gather(self, replaying: asyncio.Task[None]) -> list[Item]:
         """What has come, at least one batch unless the listeners are due first."""
-        first = asyncio.ensure_future(self._inbox.get())
-        due = self._listeners.due(self._clock.now())
-        timer = asyncio.ensure_future(self._clock.sleep_until(due))
-        waits: list[asyncio.Future[None] | asyncio.Future[_Item]] = [first, timer]
+        inbox = self._streams.inbox
+        first = asyncio.ensure_future(inbox.get())
+        timer = asyncio.ensure_future(self._clock.sleep_until(self._streams.due()))
+        waits: list[asyncio.Future[None] | asyncio.Future[Item]] = [first, timer]
         if not replaying.done():
             waits.append(replaying)
         try:
@@ -199,17 +130,17 @@ class Recorder:
         if replaying.done():
             replaying.result()
         items = [first.result()] if first.done() and not first.cancelled() else []
-        while items and sum(map(_size, items)) < self._most_changes and not self._inbox.empty():
-            items.append(self._inbox.get_nowait())
+        while items and sum(item.size for item in items) < self._most_changes and not inbox.empty():
+            items.append(inbox.get_nowait())
         return items
 
-    def _digest(self, items: Sequence[_Item]) -> Rows:
+    def _digest(self, items: Sequence[Item]) -> Rows:
         """What batches add to the ledger, with how far each stream is told by them."""
-        rows, at = Rows(), self._clock.now()
-        touched: dict[str, _Stream] = {}
+        rows, at = Rows(), self._stamp()
+        touched: dict[str, Stream] = {}
         for stream, batch, came in items:
-            if isinstance(batch, _Ended):
-                self._ended(stream, batch.error)
+            if isinstance(batch, Ended):
+                self._streams.ended(stream, batch.error)
                 continue
             self._take(stream, batch, came, rows)
             if stream.revision:
@@ -220,32 +151,36 @@ class Recorder:
         for where, odd in self.recording.odd:
             log.warning("odd object", code=odd.code, object=where, what=odd.what)
         self.recording.odd.clear()
+        if log.debugs:
+            _say(rows)
         return rows
 
-    def _take(self, stream: _Stream, batch: Batch, at: Instant, rows: Rows) -> None:
+    def _take(self, stream: Stream, batch: Batch, at: Instant, rows: Rows) -> None:
         reading_anew = batch.synced or not batch.revision
         unseen, up_to = None, None
         if reading_anew:
             unseen = stream.heard_at
-        elif stream.behind is not None:
-            unseen, up_to = stream.heard_at, stream.behind
+        elif batch.behind:
+            unseen, up_to = stream.heard_at, batch.behind
         self.recording.take(stream.kind, batch.changes, When(at, unseen, up_to), rows)
         self.changes[stream.kind.resource] += len(batch.changes)
         if log.debugs:
             for change in batch.changes:
                 obj = change.object
-                log.debug("took", type=change.type, kind=obj.kind.name, uid=obj.uid, version=obj.version)
+                log.debug(
+                    "change taken", type=change.type, kind=obj.kind.name, uid=obj.uid, resource_version=obj.version
+                )
         if not batch.revision:
             return
         if batch.synced and stream.heard_at is not None and stream.kind in (POD, NODE):
             rows.add(self._gap(stream, stream.heard_at, at, batch.revision))
-        if stream.behind is not None and int(batch.revision) >= stream.behind:
-            stream.behind = None
-        if stream.behind is None:
+        if batch.synced and stream.kind in DEVICES:
+            self.recording.devices.complete(stream.kind.name)
+        if not batch.behind or version_of(batch.revision) >= batch.behind:
             stream.heard_at = at
         stream.revision = batch.revision
 
-    def _gap(self, stream: _Stream, since: Instant, at: Instant, revision: str) -> Gap:
+    def _gap(self, stream: Stream, since: Instant, at: Instant, revision: str) -> Gap:
         log.warning("history is gone", kind=stream.kind.resource, after=stream.revision, up_to=revision)
         return Gap(
             cluster=self.recording.cluster,
@@ -257,35 +192,45 @@ class Recorder:
             why="the server no longer had what happened: the present was read anew",
         )
 
-    def _position(self, resource: str, stream: _Stream, at: Instant) -> StreamPosition:
-        revision = stream.revision
+    def _position(self, resource: str, stream: Stream, at: Instant) -> StreamPosition:
+        told = version_of(stream.revision)
+        until = self.recording.told(stream.kind, told)
         return StreamPosition(
             cluster=self.recording.cluster,
             kind=resource,
-            resource_version=int(revision) if revision.isdigit() else 0,
-            revision=revision,
-            at=at if stream.behind is None or stream.heard_at is None else stream.heard_at,
+            resource_version=until,
+            revision=stream.revision if until == told else str(until),
+            at=at if stream.heard_at is None else stream.heard_at,
         )
 
     # --- writing
 
-    def _versions(self, items: Sequence[_Item]) -> list[Object]:
-        """Those of GPU pods, where somebody wants to know of them."""
+    def _versions(self, items: Sequence[Item]) -> list[Object]:
+        """Those of GPU pods and of workloads at the top, where somebody wants to know of them."""
         if self._durable is None:
             return []
-        batches = [each.news for each in items if each.stream.kind is POD and isinstance(each.news, Batch)]
+        batches = [each.news for each in items if isinstance(each.news, Batch)]
         there = [change.object for batch in batches for change in batch.changes if change.type != "DELETED"]
-        return [obj for obj in there if obj.uid in self.recording.pods]
+        return [obj for obj in there if self.recording.is_kept(obj)]
 
-    async def _write(self, rows: Rows, versions: Sequence[Object]) -> None:
+    def _unread(self) -> list[Stored]:
+        """Workloads at the top that came to matter by this batch, by a pod: their objects were told before."""
+        found = []
+        for row in self.recording.met if self._durable is not None else ():
+            stream = self._streams.owners.get(GroupKind(row.group_version.rpartition("/")[0], row.kind))
+            if stream is not None and not row.parent_uid and row.resource_version:
+                found.append(Stored(stream.kind, row.namespace, row.name, row.uid, row.resource_version))
+        return found
+
+    async def _write(self, rows: Rows, versions: Sequence[Object], unread: Sequence[Stored]) -> None:
         self.waiting_since = self._clock.now()
         await self._outlet.put(rows)
         self.waiting_since = None
         for position in rows.by_type.get(StreamPosition, ()):
             assert isinstance(position, StreamPosition)
             self.told[position.kind] = position.resource_version
-        if self._durable is not None and versions:
-            self._durable(versions)
+        if self._durable is not None and (versions or unread):
+            self._durable(versions, unread)
 
     async def _written(self) -> None:
         """Until the transaction under way is durable."""
@@ -302,53 +247,15 @@ class Recorder:
         try:
             await self._written()
         except asyncio.CancelledError:
-            log.info("ends without its last batch", why="the database is away")
+            log.warning("last batch left", why="the database is away")
         except BayplanError as error:
-            log.warning("ends without its last batch", why=error.message)
-
-    # --- owners' kinds
-
-    def _settle_listeners(self) -> None:
-        now = self._clock.now()
-        signs = {kind: Sign(stream.sign_at, stream.ended) for kind, stream in self._streams.items()}
-        for action in self._listeners.step(now, self.recording.owners.kinds(), signs):
-            self._act(action)
-        self.recording.collect(now)
-
-    def _act(self, action: Action) -> None:
-        log.info(action.event, **action.fields)
-        old = self._streams.pop(action.kind, None)
-        if old is not None and old.task is not None:
-            old.task.cancel()
-        if action.verb == "stop":
-            self.recording.owners.forget(action.kind)
-            return
-        watch = action.watch
-        unknown = Kind(action.kind.group, watch.api_version.rpartition("/")[2], watch.kind, "", namespaced=True)
-        heard_at = old.heard_at if old is not None else None
-        stream = self._streams[action.kind] = _Stream(kind=unknown, sign_at=self._clock.now(), heard_at=heard_at)
-        stream.task = asyncio.create_task(self._listen(stream), name=f"listener of {action.kind}")
-
-    async def _listen(self, stream: _Stream) -> None:
-        """Follow a kind of owners, once the cluster has said what it is called."""
-        try:
-            kind = await self._find_kind(stream.kind.api_version, stream.kind.name)
-        except Exception as error:  # whoever reads the inbox decides what it means
-            await self._hand_on(stream, _Ended(error))
-            return
-        if kind is None:
-            await self._hand_on(stream, _Ended(LookupError("the cluster does not have this kind")))
-            return
-        stream.kind = kind
-        await self._follow(stream)
-
-    def _ended(self, stream: _Stream, error: Exception) -> None:
-        """A listener is started again by the next health check; without pods, nodes and events there is no ledger."""
-        if stream.kind in (POD, NODE, EVENT) or not isinstance(error, BayplanError | LookupError):
-            raise error
-        stream.ended = str(error)
-        log.warning("listener failed", kind=stream.kind.qualified, why=str(error))
+            log.warning("last batch left", why=error.message)
 
 
-def _size(item: _Item) -> int:
-    return len(item.news.changes) if isinstance(item.news, Batch) else 0
+def _say(rows: Rows) -> None:
+    """What was decided of which version of what."""
+    for row in rows:
+        uid = next((name for name in row.key if name.endswith("uid")), "")
+        version = getattr(row, "resource_version", None)
+        if uid and version is not None:
+            log.debug("row made", table=row.table, uid=getattr(row, uid), resource_version=version)

@@ -1,8 +1,8 @@
 """What is known of one cluster, and what each change adds to its ledger. Pure: changes and times in, rows out.
 
 Streams of different kinds are told in any order against each other, so whatever needs two of them waits here for the
-second: a pod's GPU model for its node, its root for its owners, an eviction's Event for the pod. Of objects nothing is
-kept beyond the batch but what `KnownPod`, `KnownNode` and `Owners` hold.
+second: a pod's GPU model for its node, its root for its owners, its claims for their slices, an eviction's Event for
+the pod. Of objects nothing is kept beyond the batch but what `KnownPod`, `KnownNode`, `Owners` and `Devices` hold.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from collections.abc import Iterable
 
 import msgspec
 
-from bayplan.cluster.kinds import EVENT, NODE, POD, Kind
+from bayplan.cluster.kinds import EVENT, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
 from bayplan.cluster.live.reflector_core import Change, Key, Known
 from bayplan.cluster.objects import Object
 from bayplan.ledger.differ import disruptions, nodes, pods, quotas
+from bayplan.ledger.differ.devices import Devices
 from bayplan.ledger.differ.gpus import VENDORS, GpuVendors
 from bayplan.ledger.differ.people import UserRule
 from bayplan.ledger.differ.reading import Odd, identity
 from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.owners import Owners, PodLink
-from bayplan.ledger.rows import Disruption, GpuWorkload, Rows, WorkloadSnapshot
+from bayplan.ledger.rows import Disruption, GpuPod, GpuWorkload, Rows, WorkloadSnapshot
 from bayplan.ledger.snapshots import pack
 from bayplan.ledger.status.kinds import GroupKind
 from bayplan.ledger.store.port import Remembered
-from bayplan.model.clock import Instant
+from bayplan.model.clock import SECOND, Instant
 
 _MOST_WAITING = 10_000
 """Pods gone lately, and Events of pods that nobody has seen yet: streams are seconds apart, not hours."""
+_LONGEST_WAIT = 60 * SECOND
 _DOMAINS = tuple({name.split("/")[0] for vendor in VENDORS for name in vendor.resources})
 
 
@@ -48,6 +50,14 @@ class When(msgspec.Struct, frozen=True):
         return Instant(0) if change.synthetic else None
 
 
+class _Early(msgspec.Struct, frozen=True):
+    """What an Event said of a pod that nobody has seen yet."""
+
+    disruption: Disruption
+    version: int
+    at: Instant
+
+
 class Recording:
     """The ledger of one cluster in the making."""
 
@@ -62,12 +72,16 @@ class Recording:
         self.cluster = cluster
         self.odd: list[tuple[str, Odd]] = []
         """What was wrong with objects, and which; the shell reports and clears it."""
+        self.met: list[GpuWorkload] = []
+        """Workloads that the latest `settle` told of for the first time."""
         self._vendors = vendors or GpuVendors()
         self._people = people
         self.pods = pods.remember(kept, self._vendors, people)
         self.nodes = nodes.remember(kept)
         self.owners = Owners(cluster, people)
         self.owners.remember(kept.workloads, kept.pods)
+        told_at = kept.told_at.get(RESOURCE_CLAIM.resource)
+        self.devices = Devices(frozenset(row.uid for row in kept.pods), told_at)
         self._node_of = {node.row.name: node for node in self.nodes.values()}
         self._nameless: dict[str, set[str]] = {}
         """Pods, by node, whose GPUs have no model yet."""
@@ -75,10 +89,19 @@ class Recording:
             self._await_model(known)
         self._told = {row.uid for row in kept.workloads}
         """Workloads that have a row."""
-        self._versions: dict[str, Object] = {}
-        """The workloads' objects of this batch."""
-        self._gone: OrderedDict[str, None] = OrderedDict()
-        self._early: OrderedDict[str, list[Disruption]] = OrderedDict()
+        self._versions: dict[str, tuple[Object, bool]] = {}
+        """The workloads' objects of this batch, and whether each is gone with it."""
+        self._gone: OrderedDict[str, GpuPod] = OrderedDict()
+        """Pods that have gone lately: their Events and owners may come after them."""
+        self._early: dict[str, list[_Early]] = {}
+        """By pod; oldest first."""
+        self._by_kind = {
+            POD: self._pod,
+            NODE: self._node,
+            EVENT: self._event,
+            RESOURCE_CLAIM: self._claim,
+            RESOURCE_SLICE: self._slice,
+        }
 
     def known(self, kind: Kind) -> dict[Key, Known]:
         """What a reflector of a kind must be told, so that it tells of those that are gone by now."""
@@ -89,35 +112,64 @@ class Recording:
             }
         if kind is NODE:
             return {("", each.row.name): (each.row.uid, str(each.resource_version)) for each in self.nodes.values()}
-        return {} if kind is EVENT else self.owners.known(GroupKind(kind.group, kind.name))
+        return {} if kind in self._by_kind else self.owners.known(GroupKind(kind.group, kind.name))
 
     def take(self, kind: Kind, changes: Iterable[Change], when: When, rows: Rows) -> None:
         """Add what changes of one kind bring."""
-        one = {POD: self._pod, NODE: self._node, EVENT: self._event}.get(kind, self._workload)
+        one = self._by_kind.get(kind, self._workload)
         plain = self._seen(when.at, None)
         for change in changes:
             after = when.inferred_after(change)
             one(change, plain if after is None else self._seen(when.at, after), rows)
 
     def settle(self, at: Instant, rows: Rows) -> None:
-        """Add what follows from the batch for the workloads above, and for pods below them."""
+        """Add what follows from the batch for others: pods and nodes with claims, the workloads above, pods below."""
+        with_claims, with_slices = self.devices.changed()
+        seen = self._seen(at, None)
+        for name in with_slices:
+            self._refresh_node(name, seen, rows)
+        for uid in with_claims:
+            self._refresh(uid, seen, rows)
         told = self.owners.flush(at)
         rows.extend(told.rows)
-        seen = self._seen(at, None)
-        for uid in told.roots:
+        self.met = []
+        for uid, root in told.roots.items():
+            if uid in self._gone:
+                self._gone[uid] = msgspec.structs.replace(self._gone[uid], root_uid=root)
+                rows.add(self._gone[uid])
             self._refresh(uid, seen, rows)
         for row in told.rows.by_type.get(GpuWorkload, ()):
             assert isinstance(row, GpuWorkload)
-            self._told.add(row.uid)
-        for uid, obj in self._versions.items():
+            if row.uid not in self._told:
+                self._told.add(row.uid)
+                self.met.append(row)
+        for uid, (obj, gone) in self._versions.items():
             if uid in self._told:
-                self._snapshot(uid, obj, at, rows)
+                self._snapshot(uid, obj, at, rows, gone=gone)
+            if gone:
+                self._told.discard(uid)
         self._versions = {}
         self.odd += [("", each) for each in told.odd]
 
+    def is_kept(self, obj: Object) -> bool:
+        """Whether an object's last state matters: it is a GPU pod, or the workload at the top of one's chain."""
+        return obj.uid in self.pods if obj.kind is POD else self.owners.is_root(obj.uid)
+
     def collect(self, at: Instant) -> None:
-        """Forget workloads that have ended; what that changes comes with the next `settle`."""
+        """Forget workloads that have ended, and Events of pods that are no GPU pods, or they would be known by now.
+
+        What the former changes comes with the next `settle`.
+        """
         self.owners.collect(at)
+        for uid, waiting in list(self._early.items()):
+            if at - waiting[0].at < _LONGEST_WAIT:
+                break
+            del self._early[uid]
+
+    def told(self, kind: Kind, revision: int) -> int:
+        """How far a stream may be said to be told: not past what still waits for another, and is nowhere stored."""
+        waiting = [each.version - 1 for early in self._early.values() for each in early] if kind == EVENT else []
+        return min([revision, *waiting])
 
     # --- a change of each kind
 
@@ -137,18 +189,18 @@ class Recording:
         self.pods[uid] = now
         self._await_model(now)
         self._report(obj, now.odd)
-        facts = now.facts
-        self.owners.pod(PodLink(uid, facts.namespace, facts.owner, now.row.gpu_allocated, facts.phase), seen.at)
-        rows.add(*self._early.pop(uid, ()))
+        self._tell_owners(now, seen.at)
+        rows.add(*(each.disruption for each in self._early.pop(uid, ())))
 
     def _pod_gone(self, uid: str, change: Change, seen: Seen, rows: Rows) -> None:
         known = self.pods.pop(uid, None)
         if known is None:
             return
-        rows.extend(pods.gone(known, seen, None if change.synthetic else change.object))
+        added = pods.gone(known, seen, None if change.synthetic else change.object)
+        rows.extend(added)
         self._nameless.get(known.facts.node, set()).discard(uid)
         self.owners.pod_gone(uid, seen.at)
-        self._gone[uid] = None
+        self._gone[uid] = [row for row in added.by_type[GpuPod] if isinstance(row, GpuPod)][-1]
         if len(self._gone) > _MOST_WAITING:
             self._gone.popitem(last=False)
 
@@ -173,18 +225,35 @@ class Recording:
             for pod in self._nameless.pop(now.row.name, ()):
                 self._refresh(pod, seen, rows)
 
+    def _claim(self, change: Change, seen: Seen, rows: Rows) -> None:
+        del rows  # they come with `settle`
+        odd: list[Odd] = []
+        self.devices.claim(change.object, seen.at, self._end_of, odd, gone=change.type == "DELETED")
+        self._report(change.object, tuple(odd))
+
+    def _slice(self, change: Change, seen: Seen, rows: Rows) -> None:
+        del seen, rows  # they come with `settle`
+        odd: list[Odd] = []
+        self.devices.slice(change.object, odd, gone=change.type == "DELETED")
+        self._report(change.object, tuple(odd))
+
+    def _end_of(self, pod: str) -> Instant | None:
+        known = self.pods.get(pod)
+        if known is None:
+            return self._gone[pod].end_at if pod in self._gone else None
+        return known.life.end.at if known.life.end is not None else None
+
     def _event(self, change: Change, seen: Seen, rows: Rows) -> None:
         if change.type == "DELETED":
             return
         disruption = disruptions.from_event(change.object, seen)
         if disruption is not None:
             uid = disruption.pod_uid
-            if uid in self.pods or uid in self._gone:
+            # Of what happened before this run, the pod may have gone before it too: then nobody will tell of it.
+            if uid in self.pods or uid in self._gone or seen.inferred_after is not None:
                 rows.add(disruption)
-            else:
-                self._early.setdefault(uid, []).append(disruption)
-                if len(self._early) > _MOST_WAITING:
-                    self._early.popitem(last=False)
+            elif len(self._early) < _MOST_WAITING:
+                self._early.setdefault(uid, []).append(_Early(disruption, change.object.version, seen.at))
             return
         wait = quotas.from_event(change.object, seen)
         if wait is not None and any(domain in wait.message for domain in _DOMAINS):
@@ -193,10 +262,12 @@ class Recording:
     def _workload(self, change: Change, seen: Seen, rows: Rows) -> None:
         del rows  # they come with `settle`
         obj = change.object
-        if obj.sections:
+        gone = change.type == "DELETED"
+        if not change.synthetic:
             self.owners.seen(obj, seen.at)
-            self._versions[identity(obj)] = obj
-        if change.type == "DELETED":
+        if obj.sections:  # else its metadata alone are followed, or nobody saw it go
+            self._versions[identity(obj)] = (obj, gone)
+        if gone:
             after = seen.inferred_after
             self.owners.gone(obj, seen.at, inferred=after is not None, after=after or None)
 
@@ -209,6 +280,9 @@ class Recording:
             vendors=self._vendors,
             people=self._people,
             model_of=self._model_of,
+            pieces_of=self._pieces_of,
+            pools=self.devices.pools,
+            claimed=self.devices.claimed,
             root_of=self.owners.root_of,
             inferred_after=after,
         )
@@ -216,6 +290,10 @@ class Recording:
     def _model_of(self, node: str, resource: str) -> str:
         known = self._node_of.get(node)
         return known.model_of(resource, self._vendors) if known is not None else ""
+
+    def _pieces_of(self, node: str, resource: str) -> int:
+        known = self._node_of.get(node)
+        return known.pieces_of(resource, self._vendors) if known is not None else 1
 
     def _await_model(self, known: pods.KnownPod) -> None:
         facts = known.facts
@@ -226,11 +304,28 @@ class Recording:
         known = self.pods.get(uid)
         if known is None:
             return
-        self.pods[uid], added = pods.refreshed(known, seen)
-        self._await_model(self.pods[uid])
+        now, added = pods.refreshed(known, seen)
+        self.pods[uid] = now
+        self._await_model(now)
+        if now.row.gpu_allocated != known.row.gpu_allocated:
+            self._tell_owners(now, seen.at)
         rows.extend(added)
 
-    def _snapshot(self, uid: str, obj: Object, at: Instant, rows: Rows) -> None:
+    def _refresh_node(self, name: str, seen: Seen, rows: Rows) -> None:
+        known = self._node_of.get(name)
+        if known is None:
+            return
+        now, added = nodes.refreshed(known, seen)
+        self.nodes[now.row.uid] = self._node_of[name] = now
+        rows.extend(added)
+        for pod in self._nameless.pop(name, ()):
+            self._refresh(pod, seen, rows)
+
+    def _tell_owners(self, now: pods.KnownPod, at: Instant) -> None:
+        facts = now.facts
+        self.owners.pod(PodLink(facts.uid, facts.namespace, facts.owner, now.row.gpu_allocated, facts.phase), at)
+
+    def _snapshot(self, uid: str, obj: Object, at: Instant, rows: Rows, *, gone: bool) -> None:
         packed = pack(obj)
         if packed.spec_hash:
             rows.add(packed.blob(self.cluster, at))
@@ -243,6 +338,7 @@ class Recording:
                 spec_hash=packed.spec_hash,
                 state=packed.state,
                 dictionary=packed.dictionary,
+                gone=gone,
             )
         )
 

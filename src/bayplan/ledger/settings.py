@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from bayplan.cluster.leases import LeaseTimes
+from bayplan.cluster.live.reflector_core import Policy
 from bayplan.ledger.differ.people import UserRule
+from bayplan.ledger.listeners import Timing
 from bayplan.ledger.store.settings import StoreSettings, Tls
+from bayplan.model.clock import seconds
+from bayplan.model.errors import PermanentError
 from bayplan.service.settings import LedgerSettings
 from bayplan.service.state import state_folder
+
+_LONGEST_PAUSE = 10.0
+_SPANS = ("connect_timeout", "statement_timeout", "request_timeout", "watch_stall")
+
+
+class NoTimeError(PermanentError):
+    """A time-out of no time at all: to some databases it means without end, to others at once."""
+
+    code = "BP-D070"
 
 
 def database_url(settings: LedgerSettings) -> str:
@@ -22,7 +37,10 @@ def spool_folder(settings: LedgerSettings) -> Path:
 
 
 def store_settings(settings: LedgerSettings) -> StoreSettings:
-    """How to speak to the database."""
+    """How to speak to the database. Raises NoTimeError for this and every other time that must not be nothing."""
+    for name in _SPANS:
+        if not getattr(settings, name).micros:
+            raise NoTimeError(f"ledger.{name}: expected more than 0s", hint="leave it out for its default")
     return StoreSettings(
         pool_size=settings.pool_size,
         connect_timeout=settings.connect_timeout.seconds,
@@ -39,6 +57,18 @@ def user_rule(settings: LedgerSettings) -> UserRule:
         annotations=() if settings.user_annotation == "none" else (settings.user_annotation,),
         creator=settings.user_creator == "on",
     )
+
+
+def watch_policy(settings: LedgerSettings) -> Policy:
+    """When a watch counts as dead, and how soon it is tried again: an API server that returns is heard within 30 s,
+    though it refuses the first attempts."""
+    return Policy(stall=settings.watch_stall.seconds, longest_pause=_LONGEST_PAUSE)
+
+
+def listener_timing(settings: LedgerSettings) -> Timing:
+    """A listener gives a sign at the latest after its stall time and its longest pause: only then is it dead."""
+    usual = Timing()
+    return msgspec.structs.replace(usual, silence=usual.silence + settings.watch_stall.micros - seconds(Policy().stall))
 
 
 def lease_times(settings: LedgerSettings) -> LeaseTimes:

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from bayplan.ledger.rows import ROWS, Gap, PodSnapshot, Row, Rows, Sort, WorkloadSnapshot
+from bayplan.ledger.snapshots import squeezed
 from bayplan.model.clock import Instant
 from bayplan.model.errors import TemporaryError
 from bayplan.service.logging import get_logger
@@ -83,6 +84,7 @@ class Spool:
             raise self._unwritable(error) from error
         self._start = 0
         self._end, self._count = self._scan()
+        log.info("spool opened", path=str(path), batches=self._count, bytes=self._end)
         if self._end < os.fstat(self._file).st_size:
             log.warning("spool cut", path=str(path), at=self._end)
             os.ftruncate(self._file, self._end)
@@ -98,12 +100,13 @@ class Spool:
 
     def append(self, rows: Rows) -> None:
         """Keep a batch, for good once this returns. Raises SpoolFullError, SpoolUnwritableError."""
-        body = encode(rows)
+        body = encode(squeezed(rows))
         record = _HEAD.pack(len(body), zlib.crc32(body)) + body
         if self._end + len(record) > self.most_bytes:
             self._shrink(len(record))
         self._write(record)
         self._count += 1
+        log.debug("batch spooled", rows=len(rows), batches=self._count, bytes=self._end)
 
     def first(self) -> tuple[Rows, int] | None:
         """The oldest batch and what to give to `drop` once it is stored; None: there is none."""

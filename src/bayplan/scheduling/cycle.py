@@ -8,9 +8,10 @@ Source of truth: kube-scheduler 1.36 schedule_one.go, with parallelism 1 and wit
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from bayplan.scheduling.decision import Decision, Outcome, TieRule
+from bayplan.scheduling.decision import Decision, GroupedRefusals, Outcome, TieRule
 from bayplan.scheduling.filtering import Filters, prepare
 from bayplan.scheduling.framework import Refusal
 from bayplan.scheduling.messages import fit_error
@@ -153,8 +154,9 @@ def _choose(
     totals = [sum(scores[node.name].values()) for node in feasible]
     most = max(totals)
     best = tuple(node.name for node, total in zip(feasible, totals, strict=True) if total == most)
-    rule = TieRule.BEST if len(best) == 1 else TieRule.HEAP
-    return Choice(feasible[heap_winner(totals)].name, rule, best, scores)
+    if len(best) == 1 or profile.ties == "first":
+        return Choice(best[0], TieRule.BEST if len(best) == 1 else TieRule.FIRST, best, scores)
+    return Choice(feasible[heap_winner(totals)].name, TieRule.HEAP, best, scores)
 
 
 def score(
@@ -176,7 +178,8 @@ def refused(
     state: ClusterState, pod: PodInfo, start: int, refusals: Mapping[str, Refusal], filters: Filters
 ) -> Decision:
     """The decision that no node will do."""
-    told = fit_error(len(state.nodes), refusals.values(), filters.whole)
+    tally = refusals.tally() if isinstance(refusals, GroupedRefusals) else Counter(refusals.values()).items()
+    told = fit_error(len(state.nodes), tally, filters.whole)
     return Decision(
         pod.key,
         Outcome.UNSCHEDULABLE,

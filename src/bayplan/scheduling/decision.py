@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -26,6 +27,30 @@ class TieRule(StrEnum):
     ONLY = "it is the only node that fits"
     BEST = "it has the best total"
     HEAP = "it shares the best total, and comes first in kube-scheduler's order of equals"
+    FIRST = "it shares the best total, and comes first in the order of nodes"
+
+
+class GroupedRefusals(Mapping[str, Refusal]):
+    """The refusals of nodes by name, where there are only a few for thousands of nodes."""
+
+    __slots__ = ("_answers", "_index", "_members")
+
+    def __init__(self, index: Mapping[str, int], members: Sequence[int], answers: Sequence[Refusal]) -> None:
+        """`index` has the place of each node; there `members` has the place of its answer."""
+        self._index, self._members, self._answers = index, members, answers
+
+    def __getitem__(self, name: str) -> Refusal:
+        return self._answers[self._members[self._index[name]]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def tally(self) -> Iterator[tuple[Refusal, int]]:
+        """Each refusal with how many nodes it is of."""
+        return ((self._answers[place], number) for place, number in Counter(self._members).items())
 
 
 class Victims(msgspec.Struct, frozen=True):

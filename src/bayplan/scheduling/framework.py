@@ -9,7 +9,7 @@ Source of truth: kube-scheduler 1.36 framework/interface.go and runtime/framewor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import msgspec
 
@@ -100,6 +100,8 @@ class Profile(msgspec.Struct, frozen=True):
     claims: bool = True
     """Whether DynamicResources takes part after filtering; it then has a word in every failure."""
     percentage_of_nodes_to_score: int = 0
+    ties: Literal["heap", "first"] = "heap"
+    """Which of equals is taken: the one that upstream's heap brings up, or the first in the order of nodes."""
 
 
 def scaled(scores: list[int], reverse: bool = False) -> list[int]:

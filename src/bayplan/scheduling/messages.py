@@ -26,16 +26,19 @@ _NEVER_ASKED = "not found"
 """What upstream says where the claims were not looked at before the search broke off."""
 
 
-def fit_error(nodes: int, refusals: Iterable[Refusal], whole: Refusal | None = None) -> str:
-    """Why none of the nodes will do: each reason with the number of nodes, sorted as text ("14 ..." before "2 ...")."""
+def fit_error(nodes: int, refusals: Iterable[tuple[Refusal, int]], whole: Refusal | None = None) -> str:
+    """Why none of the nodes will do: each reason with the number of nodes, sorted as text ("14 ..." before "2 ...").
+
+    `refusals` go with how many nodes each is of.
+    """
     if nodes == 0:
         return NO_NODES
     available = f"0/{nodes} nodes are available:"
     if whole is not None:
         return f"{available} {', '.join(whole.reasons)}."
     counts: Counter[str] = Counter()
-    for reasons, number in Counter(refusal.reasons for refusal in refusals).items():
-        counts.update(dict.fromkeys(reasons, number))
+    for refusal, number in refusals:
+        counts.update(dict.fromkeys(refusal.reasons, number))
     told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
     return f"{available} {told}." if told else available
 

@@ -15,12 +15,14 @@ from bayplan.model.meta import LabelSelector
 from bayplan.model.pods import Pod
 from bayplan.model.resources import Amounts, NonzeroRequest, nonzero_requests, pod_requests
 from bayplan.model.selectors import Selector, from_label_selector
+from bayplan.scheduling.gpus.asking import DEVICES, GpuHold, hold_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bayplan.model.affinity import PodAffinity, PodAffinityTerm
     from bayplan.model.pods import PodSpec
+    from bayplan.scheduling.gpus.asking import Devices
 
 PodKey = tuple[str, str]
 """Namespace and name."""
@@ -75,7 +77,9 @@ class Wants(msgspec.Struct, frozen=True, eq=False):
 class PodInfo:
     """A pod and what has been worked out about it. `requests` leaves out the place that every pod takes."""
 
-    __slots__ = ("key", "labels", "namespace", "nonzero", "pod", "priority", "requests", "terminating", "wants")
+    __slots__ = (
+        "_gpus", "key", "labels", "namespace", "nonzero", "pod", "priority", "requests", "terminating", "wants",
+    )  # fmt: skip
 
     def __init__(self, pod: Pod, wants: Wants | None = None) -> None:
         meta = pod.metadata
@@ -90,6 +94,22 @@ class PodInfo:
             self.requests, self.nonzero = pod_requests(pod), nonzero_requests(pod)
         else:
             self.requests, self.nonzero = wants.requests, wants.nonzero
+        self._gpus: GpuHold | None = None
+
+    @property
+    def gpus(self) -> GpuHold:
+        """What it asks of GPUs, and which it has; worked out when somebody wants to know."""
+        if self._gpus is None:
+            self._gpus = hold_of(self.requests, self.pod.metadata.annotations)
+        return self._gpus
+
+    def with_devices(self, devices: Devices) -> PodInfo:
+        """The pod with these GPUs; itself where there are none to write down."""
+        if not devices:
+            return self
+        meta = self.pod.metadata
+        named = msgspec.structs.replace(meta, annotations={**meta.annotations, DEVICES: written(devices)})
+        return PodInfo(msgspec.structs.replace(self.pod, metadata=named), self.wants)
 
     def __repr__(self) -> str:
         return f"PodInfo({'/'.join(self.key)})"

@@ -24,6 +24,10 @@ from bayplan.scheduling.arguments import (
 from bayplan.scheduling.framework import Plugin, Profile
 from bayplan.scheduling.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.scheduling.plugins.dynamic_resources import DynamicResources
+from bayplan.scheduling.plugins.gpu_policies.chance import Random, RandomArgs
+from bayplan.scheduling.plugins.gpu_policies.fragmentation import FGD, FgdArgs
+from bayplan.scheduling.plugins.gpu_policies.packing import BestFit, DotProd, GpuClustering, GpuPacking
+from bayplan.scheduling.plugins.gpu_share import GpuShare
 from bayplan.scheduling.plugins.image_locality import ImageLocality
 from bayplan.scheduling.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.scheduling.plugins.node_affinity import NodeAffinity
@@ -85,7 +89,17 @@ KNOWN: tuple[Known, ...] = (
     _known("DefaultBinder", "bind"),
     _known(NodeDeclaredFeatures, _FILTER),
 )
-PLUGINS: Mapping[str, Known] = {known.name: known for known in KNOWN}
+FURTHER: tuple[Known, ...] = (
+    _known(GpuShare, "preFilter filter reserve"),
+    _known(FGD, "score", 1, FgdArgs),
+    _known(BestFit, "score", 1),
+    _known(DotProd, "score", 1),
+    _known(GpuPacking, "score", 1),
+    _known(GpuClustering, "score", 1),
+    _known(Random, "score", 1, RandomArgs),
+)
+"""Those that upstream does not have; a configuration enables them."""
+PLUGINS: Mapping[str, Known] = {known.name: known for known in (*KNOWN, *FURTHER)}
 
 
 def default_enabled() -> dict[str, list[tuple[str, int]]]:

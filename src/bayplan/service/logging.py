@@ -8,7 +8,8 @@ and structlog). Where fields are given in a hot loop, ask first: `if log.debugs:
     LOGS.set_levels(Levels.parse(text))   # at any time
 
 Text goes to a terminal, one JSON object a line elsewhere. What other libraries log through the standard library comes
-out the same way, under the same levels. Secrets are taken out of every line (redaction.py).
+out the same way, but only warnings unless a level names the library (`httpx2=info`). Secrets are taken out of every
+line (redaction.py).
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Logs:
     """All loggers of a process, their levels, and where the lines go."""
 
     def __init__(self, levels: Levels | None = None) -> None:
-        self.levels = levels or Levels()
+        self.levels = self.libraries = levels or Levels()
         self._loggers: dict[str, Logger] = {}
         self._clock: Clock = SystemClock()
         self._stream: TextIO | None = None
@@ -102,7 +103,8 @@ class Logs:
     def set_levels(self, levels: Levels) -> None:
         """Change what is logged from now on."""
         self.levels = levels
-        stdlib.getLogger().setLevel(levels.lowest())
+        self.libraries = Levels(max(levels.default, WARNING), levels.rooms)
+        stdlib.getLogger().setLevel(self.libraries.lowest())
         for room, logger in self._loggers.items():
             logger.set_level(levels.of(room))
 
@@ -170,7 +172,7 @@ class _Bridge(stdlib.Handler):
         self._logs = logs
 
     def emit(self, record: stdlib.LogRecord) -> None:
-        if record.levelno < self._logs.levels.of(record.name):
+        if record.levelno < self._logs.libraries.of(record.name):
             return
         level = max((number for number in NAMES if number <= record.levelno), default=TRACE)
         fields = {"exc": record.exc_info[1]} if record.exc_info else {}

@@ -29,7 +29,7 @@ _HARMLESS = ("_name", "_names", "_namespace", "_ref", "_count", "_kind", "_type"
 
 # Each keeps what names the secret (group 1) and hides the secret itself.
 _SHAPES = (
-    re.compile(r"(://[^\s/:@]*:)[^\s/]+(?=@)"),  # scheme://user:PASSWORD@host
+    re.compile(r"(://[^\s/:@]*:)(?!\d+/)[^\s\"']+(?=@)"),  # scheme://user:PASSWORD@host; digits and a slash are a port
     re.compile(r"(\b(?:bearer|basic)\s+)(?!\[redacted)[\w.~+/=-]{6,}", re.IGNORECASE),
     re.compile(r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),  # a JSON web token
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from bayplan.service.durations import Duration
 from bayplan.service.levels import Levels
+from bayplan.service.port_numbers import PortNumbers
 
 
 class LogSettings(msgspec.Struct, frozen=True):
@@ -96,6 +97,13 @@ class LedgerSettings(msgspec.Struct, frozen=True):
         str,
         Meta(min_length=1, description="name of the cluster in the ledger; `auto` is the uid of namespace kube-system"),
     ] = "auto"
+    request_timeout: Annotated[
+        Duration, Meta(description="time for an answer of the API server, which itself gives up after a minute")
+    ] = Duration(65_000_000)
+    watch_stall: Annotated[
+        Duration,
+        Meta(description="time without a word after which a watch counts as dead; bookmarks come every minute"),
+    ] = Duration(70_000_000)
     batch: Annotated[
         int, Meta(ge=1, le=100_000, description="changes that one transaction takes in, as far as they have come")
     ] = 2000
@@ -104,7 +112,7 @@ class LedgerSettings(msgspec.Struct, frozen=True):
     ] = "auto"
     spool_mib: Annotated[int, Meta(ge=1, le=1_000_000, description="MiB that may wait there")] = 256
     retention: Annotated[
-        Duration, Meta(description="how long versions between a pod's first and last are kept; `0s` keeps them all")
+        Duration, Meta(description="how long versions are kept; any state since then is exact; `0s`: for ever")
     ] = Duration(0)
     election: Annotated[
         Literal["on", "off"], Meta(description="whether replicas elect a leader by a Lease; only the leader writes")
@@ -129,11 +137,48 @@ class LedgerSettings(msgspec.Struct, frozen=True):
     ] = "off"
     finalizers: Annotated[
         Literal["on", "off"],
-        Meta(description="whether GPU pods stay until their last state is stored, a minute at most"),
+        Meta(description="whether GPU pods and root workloads stay until their last state is stored, a minute at most"),
     ] = "off"
     kubelet_service: Annotated[
         Literal["on", "off"], Meta(description="whether a Service with all kubelets is kept in kube-system, every 30 s")
     ] = "off"
+    kubelet_ports: Annotated[
+        PortNumbers, Meta(description="ports of that Service; old kubelets serve 10255 and 4194 as well")
+    ] = PortNumbers(10250)
+    prometheus: Annotated[
+        str, Meta(min_length=1, description="URL of a Prometheus that measures how GPUs are used; `none` asks nobody")
+    ] = "none"
+    prometheus_bearer: Annotated[
+        str, Meta(min_length=1, description="file with a bearer token for it; `none` sends none")
+    ] = "none"
+    prometheus_authority: Annotated[
+        str, Meta(min_length=1, description="file with the authorities that may sign it; `system` is the machine's")
+    ] = "system"
+    prometheus_interval: Annotated[
+        Duration, Meta(description="time that one measurement of a device tells of; longer than scrapes are apart")
+    ] = Duration(300_000_000)
+    prometheus_reach: Annotated[
+        Duration, Meta(description="how far back measurements are fetched after an outage, and at the first start")
+    ] = Duration(6 * 3600 * 1_000_000)
+    use_query: Annotated[
+        str,
+        Meta(
+            min_length=1, description="PromQL of utilisation; `auto` asks for what the exporters of NVIDIA and AMD have"
+        ),
+    ] = "auto"
+    use_unit: Annotated[
+        Literal["auto", "percent", "ratio"], Meta(description="unit of its values; `auto` goes by the metric's name")
+    ] = "auto"
+    use_memory_query: Annotated[
+        str, Meta(min_length=1, description="PromQL of memory in use, in bytes; `auto` as above, `none` does not ask")
+    ] = "auto"
+    use_labels: Annotated[
+        str, Meta(min_length=1, description="labels that say what is measured, as `pod=workload,device=card`; `auto`")
+    ] = "auto"
+    use_retention: Annotated[
+        Duration,
+        Meta(description="how long measurements are kept, unless `ledger.retention` is shorter; `0s`: for ever"),
+    ] = Duration(30 * 24 * 3600 * 1_000_000)
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from bayplan.model.clock import SECOND
 from bayplan.service.durations import Duration
-from bayplan.simulate.scenario import FLAT, Arrivals, Mishap, Size, Spread
+from bayplan.simulate.entry import Spread
+from bayplan.simulate.scenario import FLAT, Arrivals, Mishap, Size
 
 HOUR = 3600 * SECOND
 
@@ -27,12 +29,25 @@ def level(curves: Curves, name: str, at: Offset) -> float:
     return here + (there - here) * rest / HOUR
 
 
-def arrival_times(arrivals: Arrivals, curves: Curves, chance: random.Random) -> Iterator[Offset]:
+def arrival_times(
+    arrivals: Arrivals, curves: Curves, chance: random.Random, peak: float | None = None
+) -> Iterator[Offset]:
+    """When arrivals come; with `peak` at that many times their pace and without end, for somebody else to count."""
+    if arrivals.per_hour is not None:
+        times = _by_chance(arrivals.per_hour * (peak or 1), arrivals, curves, chance)
+    elif arrivals.every is not None:
+        times = itertools.count(arrivals.start.micros, max(1, round(arrivals.every.micros / (peak or 1))))
+    else:
+        times = itertools.repeat(arrivals.start.micros, arrivals.count or 0)
+    return iter(times) if peak is not None else itertools.islice(times, arrivals.count)
+
+
+def _by_chance(per_hour: float, arrivals: Arrivals, curves: Curves, chance: random.Random) -> Iterator[Offset]:
     """A Poisson process whose rate follows the curve: candidates at the full rate, kept as the curve says."""
     at = 0.0
     while True:
-        at += chance.expovariate(arrivals.per_hour)
-        offset = round(at * HOUR)
+        at += chance.expovariate(per_hour)
+        offset = arrivals.start.micros + round(at * HOUR)
         if chance.random() < level(curves, arrivals.curve, offset):
             yield offset
 

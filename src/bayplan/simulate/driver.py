@@ -8,7 +8,8 @@ from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.port import Cluster, PatchType
 from bayplan.model.clock import SECOND, Instant
 from bayplan.model.errors import ApiError
-from bayplan.simulate.load import Action, Create, Delete, Load, Patch, Scale, Target
+from bayplan.simulate.actions import Action, Create, Delete, Evict, Patch, Scale, Target
+from bayplan.simulate.load import Load
 
 Reach = Callable[[Instant], Awaitable[None]]
 """Returns once it is that time: a clock's `sleep_until`, or something that makes time pass."""
@@ -34,7 +35,7 @@ async def drive(
             return
         await reach(timed.at)
         try:
-            await _do(timed.action, cluster)
+            await do(timed.action, cluster)
         except ApiError as error:
             refused(timed.action, error)
     await reach(until)
@@ -47,7 +48,8 @@ async def passing(cluster: EmbeddedCluster, at: Instant) -> None:
         await cluster.advance(left / SECOND)
 
 
-async def _do(action: Action, cluster: Cluster) -> None:
+async def do(action: Action, cluster: Cluster) -> None:
+    """Do one thing. Raises ApiError when it is refused."""
     match action:
         case Create(made):
             await cluster.create(made.kind, made.body, made.namespace)
@@ -55,6 +57,8 @@ async def _do(action: Action, cluster: Cluster) -> None:
             await cluster.delete(kind, name, namespace)
         case Scale(kind, namespace, name, replicas):
             await cluster.scale(kind, name, namespace, replicas)
+        case Evict(_, namespace, name):
+            await cluster.evict(name, namespace)
         case Patch(kind, namespace, name, patch):
             await cluster.patch(kind, patch, name, namespace, type=PatchType.MERGE)
         case _:

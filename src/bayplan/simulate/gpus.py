@@ -6,9 +6,12 @@ says, so a share is that fraction of a GPU.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.model.resources import amounts, pod_requests
+from bayplan.scheduling.gpus.asking import SHARE
 
 WHOLE = "nvidia.com/gpu"
 SHARED = "nvidia.com/gpu.shared"
@@ -19,7 +22,7 @@ PRODUCT = "nvidia.com/gpu.product"
 def replicas(node: Node) -> int:
     """How many pods may share one of a node's GPUs."""
     text = node.metadata.labels.get(REPLICAS, "")
-    return int(text) if text.isdigit() and int(text) else 1
+    return int(text) if text.isascii() and text.isdecimal() and int(text) else 1
 
 
 def gpus_of_node(node: Node) -> int:
@@ -30,5 +33,10 @@ def gpus_of_node(node: Node) -> int:
 
 def gpus_of_pod(pod: Pod, replicas_of_node: int) -> float:
     """The GPUs a pod holds on a node."""
-    asked = pod_requests(pod)
-    return asked.get(WHOLE, 0) + asked.get(SHARED, 0) / replicas_of_node
+    return gpus_asked(pod_requests(pod), pod.metadata.annotations.get(SHARE, ""), replicas_of_node)
+
+
+def gpus_asked(requests: Mapping[str, int], share: str, replicas_of_node: int) -> float:
+    """The GPUs that are asked for; `share` is the annotation with thousandths of one."""
+    gpus = requests.get(WHOLE, 0) + requests.get(SHARED, 0) / replicas_of_node
+    return gpus + int(share) / 1000 if share.isdecimal() and not gpus else gpus

@@ -10,7 +10,8 @@ import msgspec
 
 from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
 from bayplan.cluster.kinds import KINDS, NAMESPACE, NODE, PRIORITY_CLASS, RESOURCE_QUOTA, Kind
-from bayplan.simulate.scenario import NodeGroup, PriorityClass, Quantities, Team, Workload
+from bayplan.scheduling.gpus.asking import SHARE
+from bayplan.simulate.scenario import NodeGroup, PriorityClass, Size, Team, Workload
 
 INSTANCE = "app.kubernetes.io/instance"
 KUBELET_VERSION = "v1.36.4"
@@ -90,12 +91,13 @@ def workload(
     name: str,
     *,
     behaviour: Mapping[str, object] | None = None,
-    resources: Mapping[str, Quantities] | None = None,
+    size: Size | None = None,
     replicas: int | None = None,
 ) -> Made:
     """One object of a workload: its spec with labels, behaviour, and the given size."""
     spec = copy.deepcopy(wanted.spec)
-    body: Doc = {"metadata": {"name": name}, "spec": spec}
+    kind = KINDS[wanted.kind]
+    body: Doc = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
     pod = body if wanted.kind == "Pod" else _template(spec)
     identity = {"app": wanted.name}
     if wanted.arrivals is not None:
@@ -103,18 +105,21 @@ def workload(
     labels = {**identity, **wanted.labels}
     meta = pod["metadata"]
     meta["labels"] = {**labels, **meta.get("labels", {})}
-    said = {**wanted.behaviour, **(behaviour or {})}
+    said = {PREFIX + key: str(value) for key, value in {**wanted.behaviour, **(behaviour or {})}.items()}
+    said |= wanted.annotations
+    if size is not None:
+        if size.gpu_milli is not None:
+            said[SHARE] = str(size.gpu_milli)
+        if size.resources and (containers := pod.get("spec", {}).get("containers")):
+            containers[0]["resources"] = size.resources
     if said:
-        texts = {PREFIX + key: str(value) for key, value in said.items()}
-        meta["annotations"] = {**texts, **meta.get("annotations", {})}
-    if resources is not None and (containers := pod.get("spec", {}).get("containers")):
-        containers[0]["resources"] = resources
+        meta["annotations"] = {**said, **meta.get("annotations", {})}
     if wanted.kind in ("Deployment", "StatefulSet", "DaemonSet"):
         body["metadata"]["labels"] = dict(labels)
         body["spec"].setdefault("selector", {"matchLabels": identity})
     if replicas is not None:
         body["spec"]["replicas"] = replicas
-    return Made(KINDS[wanted.kind], wanted.namespace, body)
+    return Made(kind, wanted.namespace, body)
 
 
 def _template(spec: Doc) -> Doc:

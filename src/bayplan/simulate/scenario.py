@@ -14,22 +14,22 @@ from msgspec import Meta
 
 from bayplan.model.quantity import Quantity, parse
 from bayplan.service.durations import Duration
-
-Positive = Annotated[float, Meta(gt=0)]
-Count = Annotated[int, Meta(ge=0)]
-Level = Annotated[float, Meta(ge=0, le=1)]
-Name = Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
-
-Quantities = dict[str, str | int | float]
-"""A Kubernetes resource list; as there, a number needs no quotes."""
-Behaviour = dict[str, str | int]
-"""Behaviour annotations (docs/behaviour.md) without their prefix."""
+from bayplan.simulate.entry import (
+    Amounts,
+    Behaviour,
+    Count,
+    Entry,
+    Level,
+    Name,
+    Positive,
+    Quantities,
+    Some,
+    Spread,
+    span,
+)
+from bayplan.simulate.timeline import Event, Usage
 
 FLAT = "flat"
-
-
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """The base of everything in a scenario."""
 
 
 class NodeGroup(Entry, frozen=True):
@@ -38,7 +38,7 @@ class NodeGroup(Entry, frozen=True):
     name: Name
     count: Annotated[int, Meta(ge=1)]
     capacity: Quantities
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
     taints: tuple[dict[str, str], ...] = ()
 
     def node_names(self) -> list[str]:
@@ -50,7 +50,7 @@ class Team(Entry, frozen=True):
     """A team owns the namespace of its name. `quota` is a ResourceQuota's `hard`."""
 
     name: Name
-    quota: Quantities = {}
+    quota: Quantities = msgspec.field(default_factory=dict)
 
 
 class PriorityClass(Entry, frozen=True):
@@ -69,25 +69,27 @@ class Curve(Entry, frozen=True):
 
 
 class Arrivals(Entry, frozen=True):
-    """Chance arrivals: so many an hour on average while the curve is at 1."""
+    """How something comes: by chance, so many an hour on average while the curve is at 1; or at equal distances.
 
-    per_hour: Positive
+    With neither, all `count` of them come at once.
+    """
+
+    per_hour: Positive | None = None
+    every: Duration | None = None
+    count: Some | None = None
+    """So many in all."""
+    start: Duration = span("0s")
+    """None comes before."""
     curve: str = FLAT
-
-
-class Spread(Entry, frozen=True):
-    """A log-normal span. Two thirds lie between median / spread and median * spread; none is longer than `most`."""
-
-    median: Duration
-    spread: Annotated[float, Meta(ge=1)] = 1.0
-    most: Duration | None = None
 
 
 class Size(Entry, frozen=True):
     """One size of a workload, with the share of arrivals that have it: resources of the first container."""
 
     share: Positive
-    resources: dict[str, Quantities]
+    resources: dict[str, Quantities] = msgspec.field(default_factory=dict)
+    gpu_milli: Annotated[int, Meta(ge=1, le=999)] | None = None
+    """Thousandths of one GPU, which its pods share with others."""
 
 
 class Mishap(Entry, frozen=True):
@@ -105,7 +107,7 @@ class Daily(Entry, frozen=True):
     low: Count
     high: Count
     curve: str
-    every: Duration = Duration(600_000_000)
+    every: Duration = span("10m")
     """How often the number is looked at."""
 
 
@@ -116,9 +118,11 @@ class Workload(Entry, frozen=True):
     namespace: str
     kind: Literal["Pod", "Job", "Deployment", "StatefulSet", "DaemonSet"]
     spec: dict[str, Any]
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
     """Labels of its pods, beside `app`."""
-    behaviour: Behaviour = {}
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    """Annotations of its pods."""
+    behaviour: Behaviour = msgspec.field(default_factory=dict)
     arrivals: Arrivals | None = None
     sizes: tuple[Size, ...] = ()
     run_time: Spread | None = None
@@ -128,6 +132,33 @@ class Workload(Entry, frozen=True):
     replicas: Daily | None = None
     rollouts: Arrivals | None = None
     """When its template is changed."""
+    usage: str = ""
+    """What its pods use, by the name of a usage model."""
+
+
+class VmGroup(Entry, frozen=True):
+    """VMs of one sort, `NAME-1`, `NAME-2`, ...: constraints as in a pod's spec."""
+
+    name: Name
+    namespace: str
+    cpu: str | int | float | Amounts
+    """Cores."""
+    memory: str | int | float | Amounts
+    count: Count = 0
+    """There from the start."""
+    arrivals: Arrivals | None = None
+    dirty_rate: Annotated[float, Meta(ge=0)] = 800
+    """Megabits of memory that it changes a second; a migration sends them again."""
+    lifetime: Spread | None = None
+    wished: tuple[str, ...] = ()
+    """Nodes on which somebody would like them, in turn. The scheduler decides, and the run tells how it agrees."""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+    affinity: dict[str, Any] = msgspec.field(default_factory=dict)
+    tolerations: tuple[dict[str, Any], ...] = ()
+    topology_spread_constraints: tuple[dict[str, Any], ...] = ()
+    priority_class_name: str = ""
+    usage: str = ""
 
 
 class Outage(Entry, frozen=True):
@@ -147,9 +178,18 @@ class Scenario(Entry, frozen=True):
     curves: tuple[Curve, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     workloads: tuple[Workload, ...] = ()
+    vms: tuple[VmGroup, ...] = ()
+    usage_models: tuple[Usage, ...] = ()
     outages: tuple[Outage, ...] = ()
-    warm_up: Duration = Duration(0)
+    events: tuple[Event, ...] = ()
+    warm_up: Duration = span("0s")
     """How much of the first day has passed when people are shown the cluster."""
+    seed: int = 0
+    """What chance goes by, unless a run is given another."""
+    duration: Duration = span("24h")
+    """How much of the cluster's time a run takes, unless it is given another."""
+    start_up: Duration | None = None
+    """How long a pod takes to run once it is placed, exactly; by default some seconds."""
 
     @property
     def node_count(self) -> int:
@@ -178,6 +218,7 @@ def scaled(scenario: Scenario, nodes: int) -> Scenario:
         nodes=tuple(groups),
         teams=tuple(_scaled_team(team, nodes, before) for team in scenario.teams),
         workloads=tuple(_scaled_workload(workload, nodes, before) for workload in scenario.workloads),
+        vms=tuple(_scaled_vms(group, nodes, before) for group in scenario.vms),
         outages=tuple(outage for outage in scenario.outages if outage.node in names),
     )
 
@@ -191,8 +232,22 @@ def _scaled_team(team: Team, to: int, of: int) -> Team:
 def _scaled_workload(workload: Workload, to: int, of: int) -> Workload:
     changed: dict[str, Any] = {}
     if (arrivals := workload.arrivals) is not None:
-        changed["arrivals"] = msgspec.structs.replace(arrivals, per_hour=arrivals.per_hour * to / of)
+        changed["arrivals"] = _scaled_arrivals(arrivals, to, of)
     if (daily := workload.replicas) is not None:
         low, high = (-(-number * to // of) for number in (daily.low, daily.high))
         changed["replicas"] = msgspec.structs.replace(daily, low=low, high=high)
     return msgspec.structs.replace(workload, **changed)
+
+
+def _scaled_arrivals(arrivals: Arrivals, to: int, of: int) -> Arrivals:
+    return msgspec.structs.replace(
+        arrivals,
+        per_hour=arrivals.per_hour and arrivals.per_hour * to / of,
+        every=arrivals.every and Duration(max(1, arrivals.every.micros * of // to)),
+        count=arrivals.count and max(1, arrivals.count * to // of),
+    )
+
+
+def _scaled_vms(group: VmGroup, to: int, of: int) -> VmGroup:
+    arrivals = group.arrivals and _scaled_arrivals(group.arrivals, to, of)
+    return msgspec.structs.replace(group, count=-(-group.count * to // of), arrivals=arrivals)

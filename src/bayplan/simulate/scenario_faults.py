@@ -5,7 +5,7 @@ An embedded API server is asked about each kind of object before any of them is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from bayplan.cluster.embedded.kubelet.behaviour import PREFIX, Defaults, manners
 from bayplan.cluster.embedded.requests import WriteOptions
@@ -17,31 +17,42 @@ from bayplan.model.meta import ObjectMeta
 from bayplan.model.pods import Pod
 from bayplan.model.quantity import QuantityError, parse
 from bayplan.simulate import manifests
-from bayplan.simulate.scenario import FLAT, Behaviour, Quantities, Scenario, Workload
-
-Fault = tuple[str, str]
-"""A path and what is wrong there."""
+from bayplan.simulate.entry import Amounts, Behaviour, Quantities
+from bayplan.simulate.fault_kinds import Fault, FaultKind
+from bayplan.simulate.scenario import FLAT, Arrivals, Scenario, VmGroup, Workload
+from bayplan.simulate.vm_pods import first_pod
 
 _ASK = WriteOptions(dry_run=True, validation="Strict")
+_SHOWN = 20
+"""Names that are told where another was expected."""
 
 
 def references(scenario: Scenario) -> Iterator[Fault]:
     """Names that name nothing or two things, and keys that do not go together."""
     nodes = [name for group in scenario.nodes for name in group.node_names()]
-    yield from _twice("nodes", [group.name for group in scenario.nodes])
-    yield from _twice("teams", [team.name for team in scenario.teams])
-    yield from _twice("workloads", [f"{each.namespace}/{each.name}" for each in scenario.workloads])
+    for key in ("nodes", "teams", "vms", "usageModels", "curves"):
+        named = scenario.usage_models if key == "usageModels" else getattr(scenario, key)
+        yield from twice(key, [each.name for each in named])
+    yield from twice("workloads", [f"{each.namespace}/{each.name}" for each in scenario.workloads])
     yield from _amounts(scenario)
-    yield from _twice("curves", [curve.name for curve in scenario.curves])
-    for index, curve in enumerate(scenario.curves):
-        if not any(curve.hours):
-            yield f"curves[{index}].hours", "expected a level above 0 in some hour"
+    yield from _curves(scenario)
     for index, workload in enumerate(scenario.workloads):
-        for path, message in (*_named_by(workload, scenario), *_fitting(workload), *_behaviours(workload)):
-            yield f"workloads[{index}]{path}", message
+        for fault in (*_named_by(workload, scenario), *_fitting(workload), *_behaviours(workload)):
+            yield fault._replace(path=f"workloads[{index}]{fault.path}")
+    for index, group in enumerate(scenario.vms):
+        for fault in (*_named_by(group, scenario), *_fitting_vms(group, nodes)):
+            yield fault._replace(path=f"vms[{index}]{fault.path}")
+    for index, model in enumerate(scenario.usage_models):
+        yield from _said(model.behaviour(), f"usageModels[{index}]")
     for index, outage in enumerate(scenario.outages):
         if outage.node not in nodes:
-            yield f"outages[{index}].node", _one_of("a node", outage.node, nodes)
+            yield one_of(f"outages[{index}].node", "a node", outage.node, nodes)
+
+
+def _curves(scenario: Scenario) -> Iterator[Fault]:
+    for index, curve in enumerate(scenario.curves):
+        if not any(curve.hours):
+            yield Fault(f"curves[{index}].hours", "expected a level above 0 in some hour", FaultKind.VALUE)
 
 
 def _amounts(scenario: Scenario) -> Iterator[Fault]:
@@ -52,77 +63,149 @@ def _amounts(scenario: Scenario) -> Iterator[Fault]:
         for number, size in enumerate(workload.sizes):
             path = f"workloads[{index}].sizes[{number}].resources"
             written += [(f"{path}.{side}", given) for side, given in size.resources.items()]
+    for index, group in enumerate(scenario.vms):
+        for key, given in (("cpu", group.cpu), ("memory", group.memory)):
+            path = f"vms[{index}]"
+            if isinstance(given, Amounts):
+                told = {"median": given.median, **({} if given.most is None else {"most": given.most})}
+                written.append((f"{path}.{key}", told))
+            else:
+                written.append((path, {key: given}))
     for path, quantities in written:
         for resource, amount in quantities.items():
-            try:
-                parse(str(amount))
-            except QuantityError:
-                yield f"{path}.{resource}", f'expected a quantity such as 500m, 8 or 64Gi, got "{amount}"'
+            if not _is_quantity(amount):
+                message = f'expected a quantity such as 500m, 8 or 64Gi, got "{amount}"'
+                yield Fault(f"{path}.{resource}", message, FaultKind.QUANTITY)
 
 
-def _twice(path: str, names: list[str]) -> Iterator[Fault]:
+def _is_quantity(amount: object) -> bool:
+    try:
+        return parse(str(amount)).nanos >= 0
+    except QuantityError:
+        return False
+
+
+def twice(path: str, names: list[str]) -> Iterator[Fault]:
+    """Names that are given more than once."""
     for index, name in enumerate(names):
-        if name in names[:index]:
-            yield f"{path}[{index}].name", f'expected names that differ, got "{name}" twice'
+        if name and name in names[:index]:
+            yield Fault(f"{path}[{index}].name", f'expected names that differ, got "{name}" twice', FaultKind.TWICE)
 
 
-def _named_by(workload: Workload, scenario: Scenario) -> Iterator[Fault]:
+def _named_by(thing: Workload | VmGroup, scenario: Scenario) -> Iterator[Fault]:
     teams, curves = [team.name for team in scenario.teams], [*(curve.name for curve in scenario.curves), FLAT]
-    if workload.namespace not in teams:
-        yield ".namespace", _one_of("a team", workload.namespace, teams)
+    models = [model.name for model in scenario.usage_models]
+    if thing.namespace not in teams:
+        yield one_of(".namespace", "a team", thing.namespace, teams)
+    if thing.usage and thing.usage not in models:
+        yield one_of(".usage", "a usage model", thing.usage, models)
     for key in ("arrivals", "replicas", "rollouts"):
-        timed = getattr(workload, key)
+        timed = getattr(thing, key, None)
         if timed is not None and timed.curve not in curves:
-            yield f".{key}.curve", _one_of("a curve", timed.curve, curves)
+            yield one_of(f".{key}.curve", "a curve", timed.curve, curves)
+        if isinstance(timed, Arrivals):
+            yield from _paced(f".{key}", timed)
+
+
+def _paced(path: str, arrivals: Arrivals) -> Iterator[Fault]:
+    if arrivals.per_hour is not None and arrivals.every is not None:
+        yield Fault(f"{path}.every", "expected either perHour or every", FaultKind.TOGETHER)
+    if arrivals.per_hour is None and arrivals.every is None and arrivals.count is None:
+        yield Fault(path, "expected perHour, every or count", FaultKind.MISSING)
+    if arrivals.every is not None and arrivals.every.micros == 0:
+        yield Fault(f"{path}.every", "expected a span above 0", FaultKind.VALUE)
+    if arrivals.curve != FLAT and arrivals.per_hour is None:
+        yield Fault(f"{path}.curve", "expected with perHour", FaultKind.TOGETHER)
 
 
 def _fitting(workload: Workload) -> Iterator[Fault]:
     if workload.kind in ("Pod", "Job") and workload.arrivals is None:
-        yield "", f"expected arrivals: a {workload.kind} ends, and others come after it"
+        yield Fault("", f"expected arrivals: a {workload.kind} ends, and others come after it", FaultKind.TOGETHER)
     if workload.replicas is not None and (workload.kind != "Deployment" or workload.arrivals is not None):
-        yield ".replicas", "expected on a Deployment that is there from the start, and on nothing else"
+        message = "expected on a Deployment that is there from the start, and on nothing else"
+        yield Fault(".replicas", message, FaultKind.TOGETHER)
     if workload.rollouts is not None and (workload.kind in ("Pod", "Job") or workload.arrivals is not None):
-        yield ".rollouts", "expected on what is there from the start and has a template, and on nothing else"
+        message = "expected on what is there from the start and has a template, and on nothing else"
+        yield Fault(".rollouts", message, FaultKind.TOGETHER)
+
+
+def _fitting_vms(group: VmGroup, nodes: list[str]) -> Iterator[Fault]:
+    if not group.count and group.arrivals is None:
+        yield Fault("", "expected count or arrivals: else there are none", FaultKind.MISSING)
+    for index, name in enumerate(group.wished):
+        if name not in nodes:
+            yield one_of(f".wished[{index}]", "a node", name, nodes)
 
 
 def _behaviours(workload: Workload) -> Iterator[Fault]:
-    said: list[tuple[str, Behaviour]] = [("", workload.behaviour)]
-    said += [(f".mishaps[{index}]", mishap.behaviour) for index, mishap in enumerate(workload.mishaps)]
-    for path, behaviour in said:
-        annotations = {PREFIX + key: str(value) for key, value in behaviour.items()}
-        for problem in manners(Pod(metadata=ObjectMeta(annotations=annotations)), Defaults()).problems:
-            key = problem.annotation.removeprefix(PREFIX)
-            yield f"{path}.behaviour.{key}", f'expected {problem.expected}, got "{problem.value}"'
+    yield from _said(workload.behaviour, ".behaviour")
+    for index, mishap in enumerate(workload.mishaps):
+        yield from _said(mishap.behaviour, f".mishaps[{index}].behaviour")
 
 
-def _one_of(what: str, given: str, known: list[str]) -> str:
-    return f'expected {what} ({", ".join(known) or "there is none"}), got "{given}"'
+def _said(behaviour: Behaviour, path: str) -> Iterator[Fault]:
+    annotations = {PREFIX + key: str(value) for key, value in behaviour.items()}
+    for problem in manners(Pod(metadata=ObjectMeta(annotations=annotations)), Defaults()).problems:
+        key = problem.annotation.removeprefix(PREFIX)
+        message = f'expected {problem.expected}, got "{problem.value}"'
+        yield Fault(f"{path}.{key}", message, FaultKind.BEHAVIOUR)
 
 
-def objects(scenario: Scenario) -> Iterator[Fault]:
-    """What an API server says to each kind of object that the scenario would make."""
+def one_of(path: str, what: str, given: str, known: list[str]) -> Fault:
+    """A name that names nothing."""
+    shown = known if len(known) <= _SHOWN else [*known[:_SHOWN], "..."]
+    return Fault(path, f'expected {what} ({", ".join(shown) or "there is none"}), got "{given}"', FaultKind.NAME)
+
+
+def objects(scenario: Scenario, wrong: Collection[str] = ()) -> Iterator[Fault]:
+    """What an API server says to each kind of object that the scenario would make; not of what is `wrong` already."""
     server = World([], seed=0, start=Instant(0)).server
     for number, team in enumerate(scenario.teams):
-        server.create(*manifests.namespace(team).request)
-        for made in manifests.quota(team):
-            yield from _asked(server, made, f"teams[{number}]", {"spec.hard": "quota"})
-    for number, group in enumerate(scenario.nodes):
-        made = manifests.node(group, f"{group.name}-1")
-        fields = {"spec.taints": "taints", "metadata.taints": "taints", "metadata.": "", "status.": ""}
-        yield from _asked(server, made, f"nodes[{number}]", fields)
+        if not _is_wrong(f"teams[{number}]", wrong):
+            server.create(*manifests.namespace(team).request)
+            for made in manifests.quota(team):
+                yield from _asked(server, made, f"teams[{number}]", {"spec.hard": "quota"})
     for number, priority in enumerate(scenario.priority_classes):
         made = manifests.priority_class(priority)
         faults = [*_asked(server, made, f"priorityClasses[{number}]", {"metadata.": ""})]
         yield from faults
         if not faults:
             server.create(*made.request)
+    for path, asked in _groups(server, scenario):
+        if not _is_wrong(path, wrong):
+            yield from asked
+
+
+_NODE_FIELDS = {"spec.taints": "taints", "metadata.taints": "taints", "metadata.": "", "status.": ""}
+
+
+def _groups(server: Server, scenario: Scenario) -> Iterator[tuple[str, Iterator[Fault]]]:
+    """Nodes, workloads and VMs by path, and what the server would say; it is asked only then."""
+    for number, group in enumerate(scenario.nodes):
+        path = f"nodes[{number}]"
+        yield path, _asked(server, manifests.node(group, f"{group.name}-1"), path, _NODE_FIELDS)
     for number, workload in enumerate(scenario.workloads):
         path = f"workloads[{number}]"
-        yield from _asked(server, manifests.workload(workload, workload.name), path, {})
-        for index, size in enumerate(workload.sizes):
-            made = manifests.workload(workload, workload.name, resources=size.resources)
-            start = "spec" if workload.kind == "Pod" else "spec.template.spec"
-            yield from _asked(server, made, path, {f"{start}.containers[0].resources": f"sizes[{index}].resources"})
+        yield path, _asked_workload(server, workload, path)
+    for number, vms in enumerate(scenario.vms):
+        path = f"vms[{number}]"
+        yield path, _asked_vms(server, vms, scenario, path)
+
+
+def _asked_vms(server: Server, vms: VmGroup, scenario: Scenario, path: str) -> Iterator[Fault]:
+    yield from _asked(server, first_pod(vms, scenario), path, {"spec.": "", "metadata.": ""})
+
+
+def _is_wrong(path: str, wrong: Collection[str]) -> bool:
+    return any(each.startswith(path) and each[len(path) : len(path) + 1] in ("", ".", "[") for each in wrong)
+
+
+def _asked_workload(server: Server, workload: Workload, path: str) -> Iterator[Fault]:
+    yield from _asked(server, manifests.workload(workload, workload.name), path, {})
+    for index, size in enumerate(workload.sizes):
+        made = manifests.workload(workload, workload.name, size=size)
+        start = "spec" if workload.kind == "Pod" else "spec.template.spec"
+        yield from _asked(server, made, path, {f"{start}.containers[0].resources": f"sizes[{index}].resources"})
 
 
 def _asked(server: Server, made: manifests.Made, path: str, fields: Mapping[str, str]) -> Iterator[Fault]:
@@ -131,9 +214,9 @@ def _asked(server: Server, made: manifests.Made, path: str, fields: Mapping[str,
         server.create(*made.request, _ASK)
     except ApiError as error:
         if not error.causes:
-            yield path, error.message
+            yield Fault(path, error.message, FaultKind.OBJECT)
         for cause in error.causes:
-            yield f"{path}.{_own_path(cause.field, fields)}", cause.message
+            yield Fault(f"{path}.{_own_path(cause.field, fields)}", cause.message, FaultKind.OBJECT)
 
 
 def _own_path(field: str, fields: Mapping[str, str]) -> str:

@@ -1,13 +1,12 @@
 """Reading a scenario: the file's words become structs, or the file is refused with line and path.
 
-First the shape is looked at (msgspec), then what the entries say (scenario_faults).
+First the shape is looked at (scenario_shape), then what the entries say (scenario_faults, event_faults).
 """
 
 from __future__ import annotations
 
 import importlib.resources
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,29 @@ import msgspec
 
 from bayplan.service.durations import Duration
 from bayplan.service.yaml_lines import FileError, Located, read_yaml
+from bayplan.simulate import event_faults, scenario_faults, scenario_shape
+from bayplan.simulate.fault_kinds import Fault, FaultKind
 from bayplan.simulate.scenario import Scenario
-from bayplan.simulate.scenario_faults import Fault, objects, references
 
 SHIPPED = "day"
-"""The scenario that comes with the package."""
-
-_AT = re.compile(r"(?s)(.*) - at (?:`key` in )?`\$\.?(.*)`")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+"""The scenario that `bayplan up` runs."""
 
 
 class ScenarioError(FileError):
     """A scenario cannot be used."""
 
     code = "BP-X001"
+
+    def __init__(self, message: str, *, kinds: Iterable[FaultKind] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.kinds = tuple(kinds)
+        """Of each line of the message."""
+
+
+def names() -> list[str]:
+    """The scenarios that come with the package."""
+    folder = importlib.resources.files("bayplan.simulate") / "scenarios"
+    return sorted(place.name.removesuffix(".yaml") for place in folder.iterdir() if place.name.endswith(".yaml"))
 
 
 def shipped(name: str = SHIPPED) -> Scenario:
@@ -47,32 +55,31 @@ def parse_scenario(name: str, text: str | bytes) -> Scenario:
     try:
         document = read_yaml(name, text)
     except FileError as fault:
-        raise ScenarioError(fault.message, hint=fault.hint) from fault
+        raise ScenarioError(fault.message, kinds=(FaultKind.YAML,), hint=fault.hint) from fault
+    value = {} if document.value is None else document.value
     try:
-        scenario = msgspec.convert({} if document.value is None else document.value, Scenario, dec_hook=_duration)
+        scenario: Scenario = scenario_shape.convert(value)
     except msgspec.ValidationError as error:
-        raise ScenarioError(document.fault(*_shape_fault(str(error))), hint="docs/up.md lists the keys") from error
-    _refuse(document, references(scenario))
-    _refuse(document, objects(scenario))
+        found = [*scenario_shape.faults(value)] or [scenario_shape.first(error)]
+        _refuse(document, found, hint="docs/simulate.md lists the keys")
+    meant = [*scenario_faults.references(scenario), *event_faults.references(scenario)]
+    _refuse(document, [*meant, *scenario_faults.objects(scenario, {fault.path for fault in meant})])
     return scenario
 
 
-def _duration(kind: type, value: Any) -> Any:
-    if kind is Duration and isinstance(value, str):
-        return Duration.parse(value)
-    raise ValueError(f"expected a duration such as 45m, got {value!r}")
-
-
-def _shape_fault(text: str) -> Fault:
-    """msgspec's words as a path and a sentence of the house."""
-    match = _AT.fullmatch(text)
-    message, path = (match[1], match[2]) if match else (text, "")
-    if unknown := _UNKNOWN.fullmatch(message):
-        return f"{path}.{unknown[1]}" if path else unknown[1], "unknown key"
-    return path, message[:1].lower() + message[1:].replace("`", "")
-
-
-def _refuse(document: Located, faults: Iterator[Fault]) -> None:
-    told = dict.fromkeys(document.fault(path, message) for path, message in faults)
+def _refuse(document: Located, faults: Iterable[Fault], hint: str = "") -> None:
+    told = {document.fault(fault.path, fault.message): fault.kind for fault in faults}
     if told:
-        raise ScenarioError("\n".join(told))
+        raise ScenarioError("\n".join(told), kinds=told.values(), hint=hint)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a scenario file."""
+    schema = msgspec.json.schema(Scenario, schema_hook=_schema_of)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "bayplan scenario", **schema}
+
+
+def _schema_of(kind: type) -> dict[str, Any]:
+    if kind is Duration:
+        return dict(Duration.schema)
+    raise NotImplementedError

@@ -15,9 +15,11 @@ from bayplan.cluster.objects import Object
 from bayplan.model.clock import Clock, Instant, VirtualClock
 from bayplan.model.errors import ApiError
 from bayplan.scheduling.configuration import SchedulerConfiguration
+from bayplan.simulate.actions import Action
 from bayplan.simulate.driver import Reach, drive, passing, told
-from bayplan.simulate.load import Action, Load
+from bayplan.simulate.load import Load
 from bayplan.simulate.scenario import Scenario
+from bayplan.simulate.scenario_file import ScenarioError
 from bayplan.simulate.tally import Tally
 
 _RECENT = 500
@@ -37,6 +39,8 @@ class Stage:
         scheduler: SchedulerConfiguration | None = None,
         nodes: Sequence[Doc] = (),
     ) -> None:
+        if scenario.events:
+            raise ScenarioError("events: expected none where nobody keeps account of them", hint="bayplan simulate run")
         self.cluster = embedded_cluster(clock=VirtualClock(start), seed=seed, behaviour=behaviour, scheduler=scheduler)
         self.load = Load(scenario, seed, start)
         self.tally = Tally(start)

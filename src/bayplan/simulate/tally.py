@@ -6,6 +6,7 @@ from its binding until it has ended or is gone.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 
@@ -49,6 +50,9 @@ class Tally:
         self._phases: dict[str, str] = {}
         self._holds: dict[str, tuple[str, float]] = {}  # by pod: namespace and GPUs
         self._offered: dict[str, int] = {}  # by node
+        self._offered_in_all = 0
+        self._held_in_all = 0.0
+        self._came: dict[str, Instant] = {}  # by pod that has no node yet
         self._replicas: dict[str, int] = {}  # by node
         self._held: dict[str, float] = {}  # by namespace
         self._micros: dict[str, float] = {}
@@ -67,11 +71,14 @@ class Tally:
             offered = 0 if gone else gpus_of_node(node)
             if offered != self._offered.get(item.name):
                 self._pass_to(now)
+                self._offered_in_all += offered - self._offered.get(item.name, 0)
                 self._offered[item.name] = offered
 
     def meet(self, item: Object, now: Instant) -> None:
         """A pod or node that was there before the account began: it counts, but neither its coming nor its wait."""
         self.note(item, now, gone=False)
+        if item.uid in self._came and item.meta.creation_timestamp:
+            self._came[item.uid] = parse_rfc3339(item.meta.creation_timestamp)
         self._counts.clear()
         self._waits.clear()
 
@@ -81,6 +88,7 @@ class Tally:
         before = self._phases.get(uid)
         if before is None:
             self._counts["created"] += 1
+            self._came[uid] = now
         if phase != before and phase in ("Succeeded", "Failed"):
             self._counts[phase] += 1
         holds = bool(pod.spec.node_name) and not pod.is_terminal and not gone
@@ -89,8 +97,10 @@ class Tally:
         elif not holds and uid in self._holds:
             namespace, gpus = self._holds.pop(uid)
             self._held[namespace] -= gpus
+            self._held_in_all -= gpus
         if gone:
             self._phases.pop(uid, None)
+            self._came.pop(uid, None)
         else:
             self._phases[uid] = phase
 
@@ -99,8 +109,10 @@ class Tally:
         gpus = gpus_of_pod(pod, self._replicas.get(pod.spec.node_name, 1))
         self._holds[pod.metadata.uid] = (namespace, gpus)
         self._held[namespace] = self._held.get(namespace, 0.0) + gpus
-        if pod.metadata.creation_timestamp:
-            self._waits.append(max(0, now - parse_rfc3339(pod.metadata.creation_timestamp)) / SECOND)
+        self._held_in_all += gpus
+        came = self._came.pop(pod.metadata.uid, None)
+        if came is not None:
+            self._waits.append((now - came) / SECOND)
 
     def _pass_to(self, now: Instant) -> None:
         passed = now - self._at
@@ -109,8 +121,13 @@ class Tally:
         for namespace, gpus in self._held.items():
             if gpus:
                 self._micros[namespace] = self._micros.get(namespace, 0.0) + gpus * passed
-        self._idle += max(0.0, sum(self._offered.values()) - sum(self._held.values())) * passed
+        self._idle += max(0.0, self._offered_in_all - self._held_in_all) * passed
         self._at = now
+
+    def waited(self, *shares: float) -> list[float]:
+        """Seconds that so large a share of the placed pods waited at most, by nearest rank; nothing where none was."""
+        waits = sorted(self._waits)
+        return [waits[max(0, math.ceil(share * len(waits)) - 1)] for share in shares] if waits else []
 
     def usage(self, now: Instant) -> Usage:
         """The account up to now."""

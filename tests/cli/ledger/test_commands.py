@@ -54,6 +54,8 @@ SILENT = "the ledger's last word is from 2026-01-02T00:00:00Z: that is taken as 
         "idle --since 24h --step 12h -o csv",
         "idle --held --price H100=3.5",
         "idle --held --for 2h --below 50% -o yaml",
+        "idle --held --price H100=3.5 --price A100=2 -o csv",
+        "idle --held -o json",
         "why-pending trainer-0",
         "why-pending vision/trainer-0 -o json",
         "why-gone serve-0",
@@ -98,6 +100,14 @@ def test_nothing_there_is_said_on_standard_error(ask: Ask) -> None:
     assert ask("get", "pods") == (0, "", f"{SILENT}No resources found in default namespace.\n")
     assert ask("usage", "-n", "nobody").err == f"{SILENT}No GPU was held in that time\n"
     assert ask("idle", "--held", "-n", "nobody").err == f"{SILENT}All GPUs that are held are used\n"
+
+
+def test_held_says_what_it_cannot_say(ask: Ask) -> None:
+    told = ask("idle", "--held", "--price", "H200=4")
+    assert told.err == f"{SILENT}--price H200: no GPU of that model is among them; there are A100, H100\n"
+    unmeasured = ask("idle", "--held", "--until", "2026-01-01T19:00:00Z", "-o", "csv")
+    assert "none of these GPUs is measured: name a Prometheus" in unmeasured.err
+    assert unmeasured.out.splitlines()[1].endswith("no data,no data,no data,a100-1,no data")
 
 
 def test_several_clusters_are_told_apart(ask: Ask, tmp_path: Path) -> None:
@@ -185,7 +195,8 @@ def test_doctor_tells_code_and_cure_and_fails(ask: Ask) -> None:
     assert "LD006  error: A listener is dead" in told.out
     assert "cure: See that `bayplan ledger run` runs" in told.out
     items = json.loads(ask("doctor", "--offline", "-o", "json").out)["items"]
-    assert [each["code"] for each in items] == ["LD006", "LD006"]
+    dead = [("LD006", f"east: {kind}") for kind in ("events", "nodes", "pods")]
+    assert [(each["code"], each["subject"]) for each in items] == dead
 
 
 def test_doctor_without_a_cluster_says_so(ask: Ask) -> None:
@@ -221,8 +232,9 @@ def test_doctor_asks_the_cluster_too(
     now = SystemClock().now()
 
     async def write() -> None:
-        rows = [stream("pods", now), stream("nodes", now), workload("web", kind="Deployment", group_version="apps/v1")]
-        await (await written(str(tmp_path / "ledger.db"), [*rows])).close()
+        heard = [stream(kind, now) for kind in ("pods", "nodes", "events", "deployments.apps")]
+        rows = [*heard, workload("web", kind="Deployment", group_version="apps/v1")]
+        await (await written(str(tmp_path / "ledger.db"), rows)).close()
 
     asyncio.run(write())
     monkeypatch.setenv("KUBECONFIG", str(serving.kubeconfig))
@@ -236,11 +248,12 @@ def test_doctor_asks_the_cluster_too(
     )
 
 
-_SHOWN = re.findall(
-    r"^\$ bayplan ledger (.+?)\n(.*?)(?=^```|^\$ )",
-    (Path(__file__).parents[3] / "docs/ledger.md").read_text(),
-    re.M | re.S,
-)
+_PAGES = [Path(__file__).parents[3] / "docs" / name for name in ("ledger.md", "ledger-utilisation.md")]
+_SHOWN = [
+    shown
+    for page in _PAGES
+    for shown in re.findall(r"^\$ bayplan ledger (.+?)\n(.*?)(?=^```|^\$ )", page.read_text(), re.M | re.S)
+]
 
 
 @pytest.mark.parametrize(("line", "shown"), _SHOWN, ids=[line for line, _ in _SHOWN])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.cluster.kinds import POD
+from bayplan.cluster.kinds import JOB, POD
 from bayplan.ledger.finalizers import FINALIZER
 from bayplan.testing import pod
 from tests.cli.serving import Command, Serving
@@ -13,8 +13,13 @@ def test_every_finalizer_of_the_ledger_is_taken_off_and_no_other(command: Comman
         manifest = pod(name).document()
         manifest["metadata"]["finalizers"] = finalizers
         serving.do(serving.cluster.create(POD, manifest, "default"))
+    template = pod("p").document()
+    template["spec"]["restartPolicy"] = "Never"
+    job = {"metadata": {"name": "held", "finalizers": [FINALIZER]}, "spec": {"template": template}}
+    serving.do(serving.cluster.create(JOB, job, "default"))
     told = command("ledger", "uninstall")
-    assert (told.code, told.out, told.err) == (0, f"finalizer {FINALIZER} taken off 1 pod\n", "")
+    assert (told.code, told.out, told.err) == (0, f"finalizer {FINALIZER} taken off 2 objects\n", "")
     for name in ("held", "free"):
         assert serving.do(serving.cluster.get(POD, name, "default")).meta.finalizers == ("example.com/other",)
-    assert command("ledger", "uninstall").out == f"finalizer {FINALIZER} taken off 0 pods\n"
+    assert serving.do(serving.cluster.get(JOB, "held", "default")).meta.finalizers == ()
+    assert command("ledger", "uninstall").out == f"finalizer {FINALIZER} taken off 0 objects\n"

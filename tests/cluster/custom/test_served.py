@@ -72,3 +72,28 @@ async def test_it_is_scaled(client: httpx2.AsyncClient) -> None:
     answer = await client.patch(f"{WIDGETS}/a/scale", content=b'{"spec":{"replicas":7}}', headers=media)
     assert answer.json()["spec"] == {"replicas": 7}
     assert (await client.get(f"{WIDGETS}/a")).json()["spec"]["replicas"] == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "kind"),
+    [
+        pytest.param(WIDGETS, "", "PartialObjectMetadataList", id="a list"),
+        pytest.param(f"{WIDGETS}/a", "", "PartialObjectMetadata", id="one object"),
+        pytest.param(WIDGETS, "?watch=1&timeoutSeconds=0", "PartialObjectMetadata", id="a watch"),
+        pytest.param(
+            WIDGETS,
+            "?watch=1&timeoutSeconds=0&sendInitialEvents=true&allowWatchBookmarks=true",
+            "PartialObjectMetadata",
+            id="a streamed list with its bookmarks",
+        ),
+    ],
+)
+async def test_it_is_shown_as_metadata_alone(client: httpx2.AsyncClient, path: str, query: str, kind: str) -> None:
+    await _defined(client)
+    accept = {"accept": f"application/json;as={kind};g=meta.k8s.io;v=v1"}
+    answer = await client.get(path + query, headers=accept)
+    documents = [msgspec.json.decode(line) for line in answer.content.splitlines()]
+    shown = [each.get("object", each) for each in documents]
+    assert {(each["kind"], each["apiVersion"]) for each in shown} == {(kind, "meta.k8s.io/v1")}
+    assert shown[0].get("items", shown)[0]["metadata"]["name"] == "a"
+    assert b'"spec"' not in answer.content

@@ -6,13 +6,15 @@ import asyncio
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 import bayplan
 from bayplan.cluster.kinds import CONFIG_MAP, DEPLOYMENT, NODE, POD
-from bayplan.cluster.live.cluster import LiveCluster
+from bayplan.cluster.live import cluster as live
+from bayplan.cluster.live.cluster import ODD, LiveCluster
 from bayplan.cluster.live.config import ConfigError, ExecEntry, UserEntry, Variable
 from bayplan.cluster.live.credentials import CredentialError
 from bayplan.cluster.live.faults import Unreachable, Untrusted, error_of
@@ -40,6 +42,14 @@ from tests.cluster.live.answering import Answer, Handler, Pki, Request, access, 
 V1 = "client.authentication.k8s.io/v1"
 FINE = Answer()
 REFUSED = Answer(b'{"kind":"Status","message":"Unauthorized","reason":"Unauthorized","code":401}', 401)
+
+
+@pytest.fixture
+def warned(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """The fields of what the live engine warns of."""
+    said: list[dict[str, object]] = []
+    monkeypatch.setattr(live, "log", SimpleNamespace(warning=lambda _, **fields: said.append(fields)))
+    return said
 
 
 class Seen:
@@ -319,6 +329,24 @@ async def test_a_client_certificate_is_shown(tmp_path: Path) -> None:
             async with LiveCluster(access(url, user, authority=server)) as cluster:
                 await cluster.get(NODE, "n")
     assert [request.peer for request in seen.requests] == ["alice", "alice"]
+
+
+# --- what cannot be read
+
+
+async def test_a_bad_object_is_said_once_and_the_others_come(warned: list[dict[str, object]]) -> None:
+    bad = b'{"type":"ADDED","object":{"metadata":{"name":"b","namespace":"x","labels":{"n":7}}}}'
+    lines = b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n%s\n<html>\n%s\n' % (bad, bad.replace(b"7", b"7.5"))
+    names = []
+    async with answering(Seen(Answer(lines))) as url, LiveCluster(access(url)) as cluster:
+        for _ in range(2):
+            names += [event.object.name async for event in cluster.watch(POD) if event.object is not None]
+    assert names == ["a", "b", "b"] * 2
+    assert [(line["code"], line["kind"], line["what"]) for line in warned] == [
+        (ODD, "Pod", "x/b: metadata.labels.n cannot be 7"),
+        (ODD, "Pod", "a line that is no event: <html>"),
+        (ODD, "Pod", "x/b: metadata.labels.n cannot be 7.5"),
+    ]
 
 
 # --- what goes wrong on the way

@@ -105,7 +105,7 @@ LISTS = {"streams": False}
     [
         pytest.param({}, Stream(initial=True), id="the present is streamed where the server can"),
         pytest.param(LISTS, Fetch(), id="else it is listed in pages"),
-        pytest.param({"since": "7"}, Stream("7"), id="a known revision is taken up"),
+        pytest.param({"since": "7"}, Stream("7", late=True), id="a known revision is taken up"),
     ],
 )
 def test_how_it_begins(options: dict[str, object], first: object) -> None:
@@ -130,14 +130,30 @@ def test_how_it_begins(options: dict[str, object], first: object) -> None:
         pytest.param({}, [SYNCED, Told([modified("a", 11)]), Closed()], Stream("11"), id="closed: from the last event"),
         pytest.param({}, [SYNCED, Told([bookmark(30)]), Closed()], Stream("30"), id="closed: from the last bookmark"),
         pytest.param({}, [SYNCED, Told([deleted("a", 12)]), Closed()], Stream("12"), id="closed: from a deletion"),
-        pytest.param({}, [SYNCED, CUT, Rested()], Stream("10"), id="cut: the same"),
-        pytest.param({}, [SYNCED, Stalled(), Rested()], Stream("10"), id="stalled: the same"),
+        pytest.param({}, [SYNCED, CUT, Rested()], Stream("10", late=True), id="cut: the same"),
+        pytest.param({}, [SYNCED, Stalled(), Rested()], Stream("10", late=True), id="stalled: the same"),
         pytest.param({}, [SYNCED, EXPIRED], Stream(initial=True), id="expired: the present anew, at once"),
         pytest.param(LISTS, [page(), EXPIRED], Fetch(), id="expired where nothing streams: the list anew"),
-        pytest.param({}, [SYNCED, FORBIDDEN, Rested()], Stream("10"), id="refused after it has worked: try again"),
         pytest.param(
-            {}, [SYNCED, Failed(NotFound("no such kind")), Rested()], Stream("10"), id="unknown after it has worked"
+            {}, [SYNCED, FORBIDDEN, Rested()], Stream("10", late=True), id="refused after it has worked: try again"
         ),
+        pytest.param(
+            {},
+            [SYNCED, Failed(NotFound("no such kind")), Rested()],
+            Stream("10", late=True),
+            id="unknown after it has worked",
+        ),
+        pytest.param({}, [SYNCED, Closed(), Closed(10)], Stream("10"), id="a long silence is taken up at once"),
+        pytest.param(
+            {},
+            [SYNCED, Closed(), CUT, Rested(), Closed(), Rested()],
+            Stream("10", late=True),
+            id="late until something is heard",
+        ),
+        pytest.param(
+            {}, [SYNCED, CUT, Rested(), Told([bookmark(30)]), Closed()], Stream("30"), id="then it is late no more"
+        ),
+        pytest.param({}, [SYNCED, CUT, Rested(), Closed(10)], Stream("10"), id="nor after a silence that was heard"),
         pytest.param({}, [FORBIDDEN], Stop(FORBIDDEN.error), id="refused from the start: stop"),
         pytest.param({"since": "7"}, [FORBIDDEN], Stop(FORBIDDEN.error), id="refused from the start when taken up"),
         pytest.param({}, [SYNCED, Closed(), Closed()], Rest(0.5), id="streams that bring nothing are not hammered"),
@@ -249,6 +265,17 @@ def test_pauses_double_up_to_a_limit_and_begin_anew_after_success() -> None:
     assert pauses(steps) == [0.5, 1, 2, 4, 8, 16, 30, 30, 0.5]
 
 
+def test_a_watch_that_is_cut_after_a_long_silence_is_no_failure_in_a_row() -> None:
+    late: list[Stimulus] = [Failed(Unreachable("cut"), lived=10), Rested()]
+    assert pauses(run(core(), SYNCED, *late * 5)) == [0.5] * 5
+
+
+def test_an_event_without_a_revision_does_not_move_the_stream() -> None:
+    machine = core()
+    run(machine, SYNCED, Told([WatchEvent("ADDED", "", pod("c", 0))]))
+    assert machine.revision == "10"
+
+
 @pytest.mark.parametrize(("luck", "pause"), [(0.0, 0.25), (0.5, 0.375), (1.0, 0.5)])
 def test_chance_spreads_the_pauses(luck: float, pause: float) -> None:
     steps = run(ReflectorCore(POD, random=lambda: luck), CUT)
@@ -293,8 +320,8 @@ def test_stall_after_stall_ends_in_reading_the_present() -> None:
     """A revision that a restored server has not reached yet brings nothing, for ever."""
     steps = run(core(policy=Policy(stalls=3)), SYNCED, *STALL * 3)
     assert [step.then for step in steps if isinstance(step.then, Stream)] == [
-        Stream("10"),
-        Stream("10"),
+        Stream("10", late=True),
+        Stream("10", late=True),
         Stream(initial=True),
     ]
 

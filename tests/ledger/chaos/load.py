@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, JOB, NAMESPACE, NODE, POD, Kind
+from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, JOB, NAMESPACE, NODE, POD, STATEFUL_SET, Kind
 from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SystemClock
-from bayplan.model.errors import AlreadyExists, Conflict, Forbidden, NotFound, TemporaryError
+from bayplan.model.errors import AlreadyExists, BayplanError, Conflict, Forbidden, NotFound, TemporaryError
 from tests.ledger.chaos import objects
 
 _AT_ONCE = 24
@@ -24,6 +25,7 @@ _AT_ONCE = 24
 _HANDS = 4
 """Writers."""
 _PAUSE = 0.1
+_REPLACED_EVERY = 2.0
 
 Life = AsyncIterator[None]
 _OVER = object()
@@ -40,6 +42,8 @@ class Load:
         self._owners: dict[str, list[dict[str, Any] | None]] = {}
         self._free: list[tuple[str, str]] = []
         """Namespaces and names whose pods are gone."""
+        self._members: list[tuple[str, str]] = []
+        """Pods of StatefulSets."""
         self.pods = 0
         self.stopping = asyncio.Event()
 
@@ -62,9 +66,11 @@ class Load:
         return above
 
     async def run_workloads(self, replicas: int) -> None:
-        """A Deployment and a Job in each namespace, which others than the load move."""
+        """A Deployment, a StatefulSet and a Job in each namespace, which others than the load move."""
         for namespace, resource in zip(objects.NAMESPACES, objects.VENDORS, strict=False):
             await self._create(DEPLOYMENT, objects.deployment("serve", namespace, resource, replicas), namespace)
+            await self._create(STATEFUL_SET, objects.stateful_set("ring", namespace, resource, replicas), namespace)
+            self._members += [(namespace, f"ring-{number}") for number in range(replicas)]
             await self._create(JOB, objects.job("fit", namespace, resource, replicas), namespace)
 
     async def run(self) -> None:
@@ -73,7 +79,32 @@ class Load:
         async with asyncio.TaskGroup() as group:
             for _ in range(_HANDS):
                 group.create_task(self._write(lives))
+            group.create_task(self._replace_members())
         await self._cluster.close()
+
+    async def have(self, pods: int) -> None:
+        """Many pods that just wait, made as quickly as it goes."""
+        waiting = iter(range(pods))
+
+        async def make() -> None:
+            for number in waiting:
+                namespace = objects.NAMESPACES[number % len(objects.NAMESPACES)]
+                body = objects.pod(f"cold-{number}", namespace, "amd.com/gpu", 1, self._owners[namespace][-1])
+                await self._create(POD, body, namespace)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(4 * _HANDS):
+                group.create_task(make())
+
+    async def _replace_members(self) -> None:
+        """Now and then a StatefulSet loses a pod, and another of the same name follows."""
+        while not self.stopping.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), _REPLACED_EVERY)
+            if self._members and not self.stopping.is_set():
+                namespace, name = self._random.choice(self._members)
+                with suppress(BayplanError):
+                    await self._cluster.delete(POD, name, namespace)
 
     async def _write(self, lives: list[Life]) -> None:
         while lives or not self.stopping.is_set():

@@ -103,6 +103,14 @@ def job(name: str, namespace: str, resource: str, completions: int) -> Document:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _meta(name, namespace), "spec": spec}
 
 
+def stateful_set(name: str, namespace: str, resource: str, replicas: int) -> Document:
+    """A StatefulSet: whoever follows a pod that went has its name."""
+    labels = {"app": name}
+    inner = {"metadata": {"labels": labels}, "spec": template(resource, 1)}
+    spec = {"replicas": replicas, "serviceName": name, "selector": {"matchLabels": labels}, "template": inner}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _meta(name, namespace), "spec": spec}
+
+
 def _meta(name: str, namespace: str) -> Document:
     return {"name": name, "namespace": namespace}
 

@@ -98,6 +98,7 @@ class Oracle:
 
     def __init__(self, etcd: str, file: Path) -> None:
         self._file = file
+        self._looked_at = self._newest = 0
         command = [sys.executable, "-m", "tests.ledger.chaos.oracle", etcd, str(file)]
         self._process = subprocess.Popen(command, cwd=_OURS, start_new_session=True)
 
@@ -122,11 +123,14 @@ class Oracle:
 
     def newest(self) -> int:
         """The newest version of a pod that it has written down; all pods of a campaign have GPUs."""
-        found = 0
-        for line in self._file.read_bytes().splitlines(keepends=True):
-            if b'"key":"/registry/pods/' in line and b'"object":{' in line and line.endswith(b"\n"):
-                found = int(line[len(b'{"revision":') : line.index(b",")])
-        return found
+        with self._file.open("rb") as file:
+            file.seek(self._looked_at)
+            fresh = file.read().rpartition(b"\n")[0]
+        self._looked_at += len(fresh) + 1 if fresh else 0
+        for line in fresh.splitlines():
+            if b'"key":"/registry/pods/' in line and b'"object":{' in line:
+                self._newest = int(line[len(b'{"revision":') : line.index(b",")])
+        return self._newest
 
     def close(self) -> None:
         """End it."""

@@ -1,4 +1,4 @@
-"""A TCP proxy that can stall and cut: what lies between the ledger and the API server."""
+"""A TCP proxy that can stall, cut, hang up and let connections die: what lies between the ledger and the API server."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ class Proxy:
         self._flowing.set()
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._dead: set[asyncio.StreamWriter] = set()
+        """Those to which nothing is written any more."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
@@ -40,10 +42,19 @@ class Proxy:
         """Let everything through again, also what waited."""
         self._flowing.set()
 
+    def deaden(self) -> None:
+        """Whatever is connected now stays so and never hears anything again; new connections are sound."""
+        self._dead |= self._writers
+
     def cut(self) -> None:
         """Break all connections, with what was under way."""
         for writer in self._writers:
             writer.transport.abort()
+
+    def hang_up(self) -> None:
+        """Close all connections once what was under way is written, as a server does."""
+        for writer in self._writers:
+            writer.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -61,6 +72,7 @@ class Proxy:
         finally:
             for each in (writer, out):
                 self._writers.discard(each)
+                self._dead.discard(each)
                 each.transport.abort()
             self._tasks.discard(task)
 
@@ -68,6 +80,7 @@ class Proxy:
         with suppress(OSError):
             while data := await reader.read(_MOST):
                 await self._flowing.wait()
-                writer.write(data)
-                await writer.drain()
+                if writer not in self._dead:
+                    writer.write(data)
+                    await writer.drain()
         writer.transport.abort()  # half-closed connections are of no use to HTTP

@@ -14,6 +14,7 @@ from tests.ledger.chaos import objects
 from tests.ledger.chaos.oracle import History, OracleGapError, Seen, told
 from tests.ledger.chaos.transitions import events_of
 from tests.ledger.chaos.verdict import FAULTS, Recorded, Snapshot, Unheard, Verdict, judge
+from tests.ledger.chaos.witness import Hearing
 
 _START = Instant(1_700_000_000 * SECOND)
 _GONE_AT = Instant(_START + 7 * SECOND)
@@ -197,6 +198,56 @@ def test_a_state_may_lack_only_where_the_ledger_says_so(
     recorded.gaps = gaps
     verdict = judge(_history(), recorded, unheard)
     assert (verdict.missing, verdict.excused) == (missing, excused)
+
+
+_LATE = 4 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("hearing", "sound"),
+    [
+        pytest.param(Hearing(), False, id="the ledger alone was late"),
+        pytest.param(Hearing({7: _GONE_AT + _LATE}), True, id="whoever asked the API server heard as late"),
+        pytest.param(
+            Hearing(stalled=[(_GONE_AT - SECOND, _GONE_AT + _LATE)]), True, id="the campaign held it back until then"
+        ),
+        pytest.param(Hearing(stalled=[(_START, _START + SECOND)]), False, id="it held back something else"),
+        pytest.param(
+            Hearing(starved=[(_START, 0), (_GONE_AT + SECOND, 3 * SECOND), (_GONE_AT + _LATE, 4 * SECOND)]),
+            True,
+            id="the machine did not let the ledger run",
+        ),
+        pytest.param(
+            Hearing(starved=[(_START, 0), (_GONE_AT + _LATE, SECOND)]), False, id="the machine let it run mostly"
+        ),
+        pytest.param(
+            Hearing({6: _START + 4 * SECOND}, {6: _START}), True, id="those who watched do not agree about the time"
+        ),
+    ],
+)
+def test_an_end_is_right_when_it_is_told_as_soon_as_it_could_be_known(hearing: Hearing, sound: bool) -> None:
+    recorded = _recorded()
+    _row(recorded, end_at=Instant(_GONE_AT + _LATE))
+    assert judge(_history(), recorded, hearing=hearing).sound is sound
+
+
+@pytest.mark.parametrize(
+    ("before", "lacking", "found"),
+    [
+        pytest.param(4, [3], {}, id="what was over before there was a ledger is not asked for"),
+        pytest.param(4, [3, 4], {"missing": 1}, id="what it found at first is"),
+        pytest.param(0, [3], {"missing": 1, "missing_first": 1}, id="with a ledger from the beginning everything is"),
+    ],
+)
+def test_a_ledger_that_came_later_must_have_what_it_found(
+    before: int, lacking: list[int], found: dict[str, int]
+) -> None:
+    recorded = _recorded()
+    for revision in lacking:
+        _without(revision)(recorded)
+    versions = [each for each in _history().pods["a"] if each.revision not in lacking]
+    recorded.events["a"] = [_event(*each) for each in events_of(versions, gone=True)]
+    assert _found(judge(_history(), recorded, Unheard(before=before))) == found
 
 
 def test_a_reused_name_is_two_pods() -> None:

@@ -19,9 +19,8 @@ from bayplan.ledger.rows import Gap, GpuPod, GpuPodsEvent, Period
 from bayplan.model.clock import SECOND, parse_rfc3339
 from tests.ledger.chaos.oracle import History, Version
 from tests.ledger.chaos.transitions import Event, events_of
+from tests.ledger.chaos.witness import Hearing, Span
 
-SLACK = 2 * SECOND
-"""An end that only its being seen tells of: two watches of a busy machine do not hear of it at once."""
 RECOVERY = 30 * SECOND
 """After the API server's return the ledger has so long to read the present."""
 _FIRST = 8
@@ -49,10 +48,12 @@ class Recorded(msgspec.Struct, kw_only=True):
 class Unheard(msgspec.Struct, frozen=True):
     """What the faults made impossible to hear."""
 
-    spans: tuple[tuple[int, int], ...] = ()
+    spans: tuple[Span, ...] = ()
     """From when to when the API server's past was out of reach, in microseconds. At the beginning of each the ledger
     knew everything."""
     full_spool: bool = False
+    before: int = 0
+    """The revision before which there was no ledger: of what was then it finds the last."""
 
 
 class Verdict(msgspec.Struct):
@@ -73,6 +74,11 @@ class Verdict(msgspec.Struct):
     missing_events: int = 0
     duplicated_events: int = 0
     wrong_ends: int = 0
+    inferred_ends: int = 0
+    """Of pods that went unseen, with bounds that hold the truth."""
+    latest_end: float = 0.0
+    """Seconds by which an end that is told as seen was after the ledger could know, at most and without the machine's
+    share."""
     wrong_owners: int = 0
     findings: list[str] = []
     revisions: dict[str, list[int]] = {}
@@ -101,7 +107,12 @@ FAULTS = (
 )  # fmt: skip
 
 
-def judge(history: History, recorded: Recorded, unheard: Unheard = Unheard()) -> Verdict:  # noqa: B008 - frozen
+def judge(
+    history: History,
+    recorded: Recorded,
+    unheard: Unheard = Unheard(),  # noqa: B008 - frozen
+    hearing: Hearing = Hearing(),  # noqa: B008 - nobody changes it
+) -> Verdict:
     """Compare. `history` holds all pods; those without GPUs are not the ledger's business."""
     verdict = Verdict()
     of_pods = [gap for gap in recorded.gaps if gap.kind == "pods"]
@@ -113,6 +124,9 @@ def judge(history: History, recorded: Recorded, unheard: Unheard = Unheard()) ->
     for versions in wanted.values():
         verdict.pods += 1
         dropped -= _judge_pod(verdict, history, recorded, versions, _required(versions, gaps, unheard), dropped)
+        row = recorded.pods.get(versions[0].object["metadata"]["uid"])
+        if row is not None:
+            _judge_end(verdict, recorded, row, versions, hearing)
     return verdict
 
 
@@ -160,7 +174,6 @@ def _judge_pod(
     row = recorded.pods.get(uid)
     if row is not None:
         _judge_events(verdict, recorded, versions, dropped)
-        _judge_end(verdict, recorded, row, versions)
         root = _root(history, uid)
         if row.root_uid != root:
             verdict.find("wrong_owners", f"{name}: root {row.root_uid or 'none'}, not {root or 'none'}")
@@ -171,7 +184,10 @@ def _judge_pod(
 
 def _required(versions: list[Version], gaps: Sequence[tuple[int, int]], unheard: Unheard) -> set[int]:
     """The revisions that must be there: all that could be heard, and what a list found at the end of each gap."""
-    required = {each.revision for each in versions}
+    early = [each for each in versions if each.revision <= unheard.before]
+    required = {each.revision for each in versions[max(0, len(early) - 1) :]}
+    if early and early[-1].gone:
+        required.remove(early[-1].revision)
     deaf = {each.revision for each in versions if _within(each.at, unheard)}
     for after, up_to in gaps:
         within = [each for each in versions if after < each.revision <= up_to]
@@ -207,7 +223,7 @@ def _judge_events(verdict: Verdict, recorded: Recorded, versions: list[Version],
         verdict.find("duplicated_events", f"{_name(versions[0])}: {' '.join(map(str, event))}", event.revision)
 
 
-def _judge_end(verdict: Verdict, recorded: Recorded, row: GpuPod, versions: list[Version]) -> None:
+def _judge_end(verdict: Verdict, recorded: Recorded, row: GpuPod, versions: list[Version], hearing: Hearing) -> None:
     last, still_open = versions[-1], recorded.open_periods.get(row.uid, ())
     stored = {each.revision for each in recorded.snapshots.get(row.uid, ())}
     said = next((_finished(each.object) for each in reversed(versions) if each.revision in stored), None)
@@ -218,7 +234,7 @@ def _judge_end(verdict: Verdict, recorded: Recorded, row: GpuPod, versions: list
         if row.end_at is None or abs(row.end_at - said) > SECOND:
             wrong = f"ended at {said}, not {row.end_at}"
     elif last.gone:
-        wrong = _unseen_end(row, _finished(last.object) or last.at)
+        wrong = _unseen_end(verdict, row, last, hearing)
     elif row.end_at is not None:
         wrong = f"has not ended, the row says {row.end_at}"
     if not wrong and (last.gone or said is not None) and still_open:
@@ -227,14 +243,29 @@ def _judge_end(verdict: Verdict, recorded: Recorded, row: GpuPod, versions: list
         verdict.find("wrong_ends", f"{_name(last)} {wrong}", last.revision)
 
 
-def _unseen_end(row: GpuPod, truth: int) -> str:
-    """What is wrong with the end of a pod that just disappeared."""
+def _unseen_end(verdict: Verdict, row: GpuPod, last: Version, hearing: Hearing) -> str:
+    """What is wrong with the end of a pod that just disappeared.
+
+    One that is told as seen is right to a second after the ledger could know; of one that is told as inferred the
+    bounds hold the truth. Allowed for is how well the two who watched know the time themselves, and how long the
+    machine did not let the ledger run.
+    """
     assert row.end_at is not None
+    finished, blur = _finished(last.object), hearing.blur(last.revision)
+    truth = finished or hearing.happened_by(last.revision, last.at)
+    known = finished or hearing.known_by(last.revision, last.at)
+    slack = SECOND + blur
     if row.end_inferred:
+        verdict.inferred_ends += 1
         after = row.end_after or 0
-        inside = after - SLACK <= truth <= row.end_at + SLACK
+        inside = after <= known + slack + hearing.starved(truth, after) and truth <= row.end_at + slack
         return "" if inside else f"went at {truth}, not between {after} and {row.end_at}"
-    return "" if abs(row.end_at - truth) <= SLACK else f"went at {truth}, not {row.end_at}, and not marked inferred"
+    starved = hearing.starved(known, row.end_at)
+    late, excused = (row.end_at - known) / SECOND, (blur + starved) / SECOND
+    verdict.latest_end = max(verdict.latest_end, late - excused)
+    if truth - slack <= row.end_at <= known + slack + starved:
+        return ""
+    return f"went at {truth}; told as seen {late:.1f} s after it could be known, and the machine explains {excused:.1f}"
 
 
 def _finished(pod: dict[str, Any]) -> int | None:

@@ -13,7 +13,6 @@ from bayplan.ledger.differ.people import UserRule
 from bayplan.ledger.differ.pods import KnownPod
 from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.rows import GpuNode, GpuPod, GpuPodsEvent, Period, Row, Rows, Sort
-from bayplan.ledger.snapshots import Packed
 from bayplan.ledger.store.port import Remembered
 from bayplan.model.clock import SECOND, Instant, rfc3339
 
@@ -33,14 +32,9 @@ def text(second: float) -> str:
     return rfc3339(at(second))
 
 
-def unpacked(_: Object) -> Packed:
-    """Snapshots are another story."""
-    return Packed(b"", b"", b"", 0)
-
-
 def seen(second: float, **known: Any) -> Seen:
     """Somebody looked at that second."""
-    given: Doc = {"cluster": "c1", "at": at(second), "pack": unpacked, "vendors": VENDORS, **known}
+    given: Doc = {"cluster": "c1", "at": at(second), "vendors": VENDORS, **known}
     return Seen(**given)
 
 
@@ -172,6 +166,12 @@ class Watcher:
         rows = pods.gone(self.pod, seen(second, people=self.people, **{**self.known, **known}), final)
         self.ledger.take(rows)
         return rows
+
+    def refresh(self, second: float, **known: Any) -> None:
+        """Others told more of it."""
+        assert self.pod is not None
+        self.pod, rows = pods.refreshed(self.pod, seen(second, people=self.people, **{**self.known, **known}))
+        self.ledger.take(rows)
 
     def restart(self) -> None:
         """Forget everything that is not stored."""

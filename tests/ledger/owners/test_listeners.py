@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.ledger.listeners import EVENTS, Action, Listeners, Sign
+from bayplan.ledger.events import EVENTS
+from bayplan.ledger.listeners import Action, Listeners, Sign
 from bayplan.ledger.owners import Watch
 from bayplan.ledger.status.kinds import GroupKind
 from tests.ledger.owners.builders import at, new, owner, pod, workload, workloads
@@ -17,9 +18,7 @@ BOTH = {**JOBS, SETS: Watch("apps/v1", "ReplicaSet", False)}
 
 def verbs(actions: list[Action]) -> list[tuple[str, str, str]]:
     for action in actions:
-        assert set(action.fields) == {
-            word.strip(" ()").split(" ")[0] for word in EVENTS[action.event].rpartition(": ")[2].split(",")
-        }
+        assert set(action.fields) == set(EVENTS[action.event].fields.split())
     return [(action.verb, str(action.kind), action.event) for action in actions]
 
 

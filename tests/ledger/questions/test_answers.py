@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from bayplan.ledger.questions.asking import (
     present,
     require_cluster,
 )
-from bayplan.ledger.questions.held import HeldRule, held_unused, stretch
 from bayplan.ledger.questions.idle import idle_at
 from bayplan.ledger.questions.naming import AmbiguousNameError, UnknownNameError, find_pod, find_workload
 from bayplan.ledger.questions.present import events_between, nodes_at, pods_at, workloads_at
@@ -30,7 +28,7 @@ from bayplan.ledger.questions.usage import usage
 from bayplan.ledger.questions.windows import Window
 from bayplan.ledger.rows import Disruption
 from bayplan.ledger.store.sql import SqlStore
-from bayplan.model.clock import SECOND, Instant
+from bayplan.model.clock import Instant
 from tests.ledger.books import (
     CLUSTER,
     HOUR,
@@ -152,50 +150,6 @@ async def test_only_one_namespace_is_counted(store: SqlStore) -> None:
 async def test_idle_gpus_of_a_cordoned_node_are_stranded(store: SqlStore) -> None:
     found = {each.place.node: (each.idle, each.stranded) for each in await idle_at(store, hour(23))}
     assert found == {"a100-1": (12_000, ""), "h100-1": (6000, "cordoned")}
-
-
-# --- held and not used
-
-
-_MINUTE = 60 * SECOND
-
-
-def _samples(*values: float | None) -> list[tuple[Instant, float]]:
-    """One every five minutes up to hour 10; None: nobody measured."""
-    first = hour(10) - 5 * _MINUTE * (len(values) - 1)
-    return [(Instant(first + i * 5 * _MINUTE), each) for i, each in enumerate(values) if each is not None]
-
-
-@pytest.mark.parametrize(
-    ("values", "minutes"),
-    [
-        pytest.param((0.0, 0.0, 0.0), 10, id="from the first measurement to the last"),
-        pytest.param((0.0, 0.9, 0.0, 0.05), 5, id="only after it was used last"),
-        pytest.param((0.0, 0.1), None, id="the threshold itself is use"),
-        pytest.param((0.0, 0.0, None, None, 0.0, 0.0), 5, id="a hole is no idleness"),
-        pytest.param((0.0, 0.0, None, None, None), None, id="nobody measures any more"),
-        pytest.param((), None, id="nobody ever measured"),
-    ],
-)
-def test_a_device_is_unused_as_long_as_measurements_say_so(
-    values: tuple[float | None, ...], minutes: int | None
-) -> None:
-    found = stretch(_samples(*values), HeldRule(), hour(10))
-    assert (None if found is None else (found.end - found.start) // _MINUTE) == minutes
-
-
-async def test_who_holds_and_does_not_use_is_ranked_and_no_data_is_no_data(store: SqlStore) -> None:
-    prices = {"H100": Decimal("3.5")}
-    notebook, serve = await held_unused(store, hour(24), hour(0), HeldRule(), prices)
-    assert (notebook.name, notebook.unused, notebook.unmeasured) == ("notebook", 1000, 1000)
-    assert (notebook.wasted, notebook.cost) == (4 * GPU_HOUR, Decimal("14.00"))
-    assert (serve.name, serve.unused, serve.unmeasured, serve.utilisation) == ("serve-1", 0, 4000, None)
-    assert (serve.since, serve.cost) == (None, None)
-
-
-async def test_who_has_not_held_long_enough_is_not_told_to_waste(store: SqlStore) -> None:
-    notebook = (await held_unused(store, hour(24), hour(0), HeldRule(lasting=5 * HOUR)))[-1]
-    assert (notebook.name, notebook.unused, notebook.wasted) == ("notebook", 0, 0)
 
 
 # --- why

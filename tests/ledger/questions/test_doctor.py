@@ -17,15 +17,17 @@ from bayplan.cluster.port import Cluster
 from bayplan.ledger.finalizers import FINALIZER
 from bayplan.ledger.questions.asking import SILENCE, open_ledger
 from bayplan.ledger.questions.doctor import checks
-from bayplan.ledger.questions.doctor.checks import Live, Right
-from bayplan.ledger.questions.doctor.examine import ACCESS_REVIEW, Examination, examine
+from bayplan.ledger.questions.doctor.checks import Live
+from bayplan.ledger.questions.doctor.examine import ACCESS_REVIEW, ACCOUNT_REVIEW, Account, Examination, examine
 from bayplan.ledger.questions.doctor.findings import CODES, Finding, Report
+from bayplan.ledger.rights import Right
 from bayplan.ledger.rows import Gap, Row
 from bayplan.ledger.store.port import SchemaError, StoreRefusedError, StoreUnavailableError
 from bayplan.ledger.store.reading import Readable
 from bayplan.ledger.store.sql import SqlStore
 from bayplan.model.clock import SECOND, Instant, VirtualClock, rfc3339
 from bayplan.model.errors import BayplanError, Forbidden, ServerError
+from bayplan.service.settings import LedgerSettings
 from tests.ledger.books import CLUSTER, GPU, held, hour, pod, stream, workload, written
 
 NOW = hour(24)
@@ -52,9 +54,13 @@ def test_the_database(error: BayplanError | None, codes: list[str]) -> None:
 
 
 def test_rights_that_are_missing() -> None:
-    answers = {Right("", "pods", "list"): True, Right("apps", "replicasets", "watch"): False}
-    (found,) = checks.rights(answers)
-    assert (found.code, found.what) == ("LD004", "may not watch replicasets.apps")
+    lease = Right("coordination.k8s.io", "leases", "get", "kube-system", "bayplan-ledger")
+    denied = (Right("apps", "replicasets", "watch"), Right("example.com", "trainers", "list"), lease)
+    usual, custom, named = checks.rights({Right("", "pods", "list"): True, **dict.fromkeys(denied, False)}, "me")
+    assert (usual.code, usual.what) == ("LD004", "me may not watch replicasets.apps")
+    assert usual.remedy == "Apply what `bayplan ledger manifest` prints."
+    assert custom.remedy == "bayplan ledger manifest --owners example.com/trainers ... | kubectl apply -f -"
+    assert named.what == "me may not get leases.coordination.k8s.io bayplan-ledger in kube-system"
 
 
 @pytest.mark.parametrize(
@@ -65,23 +71,35 @@ def test_rights_that_are_missing() -> None:
         pytest.param([stream("pods", Instant(NOW - SILENCE - 1))], ["LD006"], id="silent for too long"),
         pytest.param([], ["LD005"], id="never heard"),
         pytest.param([stream("pods", NOW, "west")], ["LD005"], id="another cluster's listener is none"),
+        pytest.param(
+            [stream("pods", NOW), stream("jobs.batch", hour(1))], [], id="one that nobody wants may be silent"
+        ),
+        pytest.param([stream("pods", NOW), stream("events", hour(1))], ["LD006"], id="one of those always wanted"),
     ],
 )
 def test_listeners(streams: list[Any], codes: list[str]) -> None:
-    assert _codes(checks.listeners(streams, [(CLUSTER, "pods")], NOW, SILENCE)) == codes
+    assert _codes(checks.listeners(streams, {(CLUSTER, "pods"): hour(0)}, NOW, SILENCE)) == codes
 
 
 @pytest.mark.parametrize(
-    ("owner", "cluster", "codes"),
+    ("owner", "root", "cluster", "codes"),
     [
-        pytest.param("", CLUSTER, [], id="nobody made it"),
-        pytest.param("trainer-job", CLUSTER, [], id="its owner is known"),
-        pytest.param("other", CLUSTER, ["LD007"], id="its owner is not"),
-        pytest.param("trainer-job", "west", ["LD007"], id="an owner of another cluster is none"),
+        pytest.param("", "", CLUSTER, [], id="nobody made it"),
+        pytest.param("trainer-job", "trainer-job", CLUSTER, [], id="its owner is known"),
+        pytest.param("other", "other", CLUSTER, ["LD007"], id="its owner is not"),
+        pytest.param("trainer-job", "trainer-job", "west", ["LD007"], id="an owner of another cluster is none"),
+        pytest.param("trainer-job", "unseen-job", CLUSTER, ["LD007"], id="the top of its chain was never seen"),
+        pytest.param("trainer-job", "fresh-job", CLUSTER, [], id="the top of its chain was heard of just now"),
     ],
 )
-def test_owners(owner: str, cluster: str, codes: list[str]) -> None:
-    assert _codes(checks.owners([pod("p", owner_uid=owner, cluster=cluster)], [workload("trainer")])) == codes
+def test_owners(owner: str, root: str, cluster: str, codes: list[str]) -> None:
+    workloads = [
+        workload("trainer"),
+        workload("unseen", resource_version=0),
+        workload("fresh", resource_version=0, created_at=NOW),
+    ]
+    pods = [pod("p", owner_uid=owner, root_uid=root, cluster=cluster)]
+    assert _codes(checks.owners(pods, workloads, NOW)) == codes
 
 
 def _object(kind: Kind = POD, **metadata: Any) -> Object:
@@ -152,10 +170,12 @@ class Allowing:
 
     def __init__(self, cluster: Cluster, denied: tuple[str, ...] = (), unlistable: tuple[str, ...] = ()) -> None:
         self._cluster, self._denied, self._unlistable = cluster, denied, unlistable
+        self.asked: list[dict[str, str]] = []
 
     async def create(self, kind: Kind, body: Any, namespace: str = "", **how: Any) -> Object:
-        assert kind == ACCESS_REVIEW
+        assert kind == (ACCOUNT_REVIEW if "user" in body["spec"] else ACCESS_REVIEW)
         asked = body["spec"]["resourceAttributes"]
+        self.asked.append(asked)
         allowed = f"{asked['verb']} {asked['resource']}" not in self._denied
         return Object.from_raw(kind, msgspec.json.encode({"metadata": {}, "status": {"allowed": allowed}}))
 
@@ -180,7 +200,11 @@ async def _uid(cluster: Cluster) -> Object:
 def _sound(obj: Object) -> list[Row]:
     """A ledger that says what the cluster says."""
     row = pod("p", "default", uid=obj.uid, resource_version=obj.version, phase="Pending")
-    return [row, stream("pods", NOW), stream("nodes", NOW)]
+    return [row, *_heard()]
+
+
+def _heard(at: Instant = NOW, cluster: str = CLUSTER) -> list[Row]:
+    return [stream(kind, at, cluster) for kind in ("pods", "nodes", "events")]
 
 
 async def _examined(path: Path, rows: list[Row] | None, beside: Any, **more: Any) -> Report:
@@ -207,7 +231,7 @@ async def test_a_sound_ledger_has_no_findings(cluster: Cluster, tmp_path: Path) 
 
 
 async def test_a_ledger_that_disagrees_with_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    rows = [pod("ghost", "default"), stream("pods", hour(1)), stream("nodes", NOW)]
+    rows = [pod("ghost", "default"), stream("pods", hour(1)), stream("nodes", NOW), stream("events", NOW)]
     report = await _examined(tmp_path, [*rows], Allowing(cluster, denied=("watch pods",)))
     assert sorted(_codes(report.findings)) == ["LD004", "LD006", "LD009", "LD010"]
     assert not report.healthy
@@ -264,6 +288,7 @@ async def test_stuck_workloads_of_any_kind_are_found(cluster: Cluster, tmp_path:
     rows = [
         *_sound(await _uid(cluster)),
         workload("trainer"),
+        stream("jobs.batch", NOW),
         workload("odd", kind="Trainer", group_version="example.com/v1"),
     ]
     report = await _examined(tmp_path, rows, Holding(cluster))
@@ -272,7 +297,7 @@ async def test_stuck_workloads_of_any_kind_are_found(cluster: Cluster, tmp_path:
 
 
 async def test_several_clusters_need_a_name_to_be_compared(cluster: Cluster, tmp_path: Path) -> None:
-    rows = [*_sound(await _uid(cluster)), stream("pods", NOW, "west"), stream("nodes", NOW, "west")]
+    rows = [*_sound(await _uid(cluster)), *_heard(NOW, "west")]
     both = await _examined(tmp_path, rows, Allowing(cluster))
     assert [each.partition(":")[0] for each in both.skipped] == ["agreement"]
     for said in ({"cluster": CLUSTER}, {"live": CLUSTER}):
@@ -288,7 +313,31 @@ async def test_rows_that_contradict_and_owners_that_are_missing(tmp_path: Path) 
         Gap(cluster=CLUSTER, kind="pods", from_at=hour(1), to_at=hour(2)),
     ]
     report = await _examined(tmp_path, rows, None)
-    assert sorted(_codes(report.findings)) == ["LD005", "LD005", "LD007", "LD012", "LD013"]
+    assert sorted(_codes(report.findings)) == ["LD005", "LD005", "LD005", "LD007", "LD012", "LD013"]
+
+
+@pytest.mark.parametrize(
+    ("heard", "code"),
+    [
+        pytest.param([], "LD005", id="it never spoke"),
+        pytest.param([stream("jobs.batch", hour(1))], "LD006", id="it spoke for the last time hours ago"),
+    ],
+)
+async def test_a_kind_of_which_a_workload_goes_on_has_a_listener(heard: list[Row], code: str, tmp_path: Path) -> None:
+    report = await _examined(tmp_path, [*_heard(), workload("trainer"), *heard], None)
+    assert [(each.code, each.subject) for each in report.findings] == [(code, f"{CLUSTER}: jobs.batch")]
+
+
+async def test_rights_follow_from_settings_and_from_the_owners_that_there_are(cluster: Cluster, tmp_path: Path) -> None:
+    allowing = Allowing(cluster, denied=("patch pods", "watch jobs"))
+    rows = [*_sound(await _uid(cluster)), workload("trainer"), stream("jobs.batch", NOW)]
+    settings = LedgerSettings(finalizers="on", election="off")
+    report = await _examined(tmp_path, rows, allowing, settings=settings, account=Account("bayplan", "ledger"))
+    assert [each.what for each in report.findings] == [
+        "bayplan/ledger may not patch pods",
+        "bayplan/ledger may not watch jobs.batch",
+    ]
+    assert not {"leases", "services", "rayjobs"} & {each["resource"] for each in allowing.asked}
 
 
 def test_the_page_lists_every_code_with_its_cure() -> None:

@@ -17,7 +17,7 @@ from bayplan.ledger.rows import (
     StreamPosition,
     WorkloadPodReference,
 )
-from bayplan.ledger.snapshots import unpack
+from bayplan.ledger.snapshots import squeezed, unpack
 from bayplan.ledger.store.merging import Values, folded, supersedes
 from bayplan.ledger.store.port import Remembered, StoreUnavailableError
 
@@ -38,7 +38,7 @@ class MemoryStore:
         """See the port."""
         if self.down:
             raise StoreUnavailableError("the database is down")
-        for kind, held in rows.by_type.items():
+        for kind, held in squeezed(rows).by_type.items():
             replaces, table = supersedes(kind), self.tables[kind]
             places = [kind.__struct_fields__.index(name) for name in kind.key]
             for values in folded(kind, held):

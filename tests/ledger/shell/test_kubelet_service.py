@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bayplan.cluster.embedded.assembly import embedded_cluster
 from bayplan.cluster.kinds import ENDPOINT_SLICE, NODE, SERVICE
 from bayplan.cluster.objects import Object
-from bayplan.ledger.kubelet_service import NAME, NAMESPACE, OLD_PORTS, PORTS, plan, reconcile
+from bayplan.ledger.kubelet_service import NAME, NAMESPACE, addresses, plan, reconcile
 from bayplan.model.meta import ObjectMeta
 from bayplan.model.nodes import Node
 from bayplan.model.objects import from_builtins
@@ -54,6 +56,22 @@ async def test_a_look_at_an_unchanged_cluster_writes_nothing() -> None:
     assert [each["addresses"] for each in found["IPv6"]["endpoints"]] == [["fd00::1"]] * 3
 
 
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        pytest.param(["fd00::0"], {"IPv6": "fd00::"}, id="written in its one form"),
+        pytest.param(["FD00:0::1", "fd00::2"], {"IPv6": "fd00::1"}, id="the first of its family"),
+        pytest.param(["127.0.0.1", "fe80::1", "::1", "10.0.0.9"], {"IPv4": "10.0.0.9"}, id="not those of one machine"),
+        pytest.param(["::ffff:10.0.0.9", "fe80::1%eth0", "0.0.0.0", "host"], {}, id="not what a slice may not have"),
+    ],
+)
+def test_addresses_that_a_slice_takes(told: list[str], kept: dict[str, str]) -> None:
+    document = node(0)
+    document["status"]["addresses"] = [{"type": "InternalIP", "address": each} for each in told]
+    found = addresses(nodes(document))
+    assert {family: each["n0"].address for family, each in found.items() if each} == kept
+
+
 async def test_a_node_that_comes_or_goes_changes_its_slices_alone() -> None:
     cluster = embedded_cluster()
     for number in range(3):
@@ -74,8 +92,14 @@ async def test_other_ports_are_a_setting() -> None:
     cluster = embedded_cluster()
     await cluster.create(NODE, node(0))
     await reconcile(cluster)
-    assert await reconcile(cluster, PORTS | OLD_PORTS) == 2
-    assert await reconcile(cluster, PORTS | OLD_PORTS) == 0
+    old = (10250, 10255, 4194, 9100)
+    assert await reconcile(cluster, old) == 2
+    assert await reconcile(cluster, old) == 0
+    ports = (await cluster.get(SERVICE, NAME, NAMESPACE)).doc()["spec"]["ports"]
+    assert [each["name"] for each in ports] == ["https-metrics", "http-metrics", "cadvisor", "port-9100"]
+    assert [each["targetPort"] for each in ports] == list(old)
+    (found,) = (await cluster.list(ENDPOINT_SLICE, NAMESPACE)).items
+    assert [each["port"] for each in found.doc()["ports"]] == list(old)
 
 
 def test_five_thousand_nodes_take_five_slices_and_one_more_node_one_write() -> None:

@@ -43,9 +43,11 @@ def period(cluster: str, uid: str = "a", version: int = 1, end: int | None = Non
     return GpuPeriod(cluster=cluster, pod_uid=uid, resource_version=version, end_at=ends, **given)
 
 
-def snapshot(cluster: str, uid: str = "a", version: int = 1, at: int = 1, **more: Any) -> tuple[SpecBlob, PodSnapshot]:
+def snapshot(
+    cluster: str, uid: str = "a", version: int = 1, at: int = 1, gpus: int = 1, **more: Any
+) -> tuple[SpecBlob, PodSnapshot]:
     """A version, whole, with its specification."""
-    document = pod_manifest(uid).requests(gpu=1).labelled(version=str(version)).document()
+    document = pod_manifest(uid).requests(gpu=gpus).labelled(version=str(version)).document()
     packed = pack(Object.from_raw(POD, msgspec.json.encode(document)))
     row = PodSnapshot(
         cluster=cluster,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from bayplan.ledger.rows import GpuPod, GpuPodsEvent, GpuUse, PodSnapshot, WorkloadSnapshot
+from bayplan.ledger.rows import GpuPod, GpuPodsEvent, GpuUse, PodSnapshot, SpecBlob, WorkloadSnapshot
 from bayplan.ledger.store.reading import TABLES, fetch, state_at
 from bayplan.ledger.store.retention import Pruned, prune
 from bayplan.ledger.store.sql import SqlStore
@@ -72,6 +72,17 @@ async def test_retention_keeps_first_and_last_and_the_state_at_every_later_time(
     left = await fetch(store, sa.select(table.pod_uid, table.observed_at).where(table.cluster == cluster))
     assert sorted(left) == [(uid, at) for uid in ("gone", "open") for at in (10, 50, 60, 70, 80, 90)]
     assert await prune(store, cluster, Instant(55)) == Pruned()
+
+
+async def test_of_what_was_gone_before_the_limit_no_version_is_left_nor_its_specification(
+    store: SqlStore, cluster: str
+) -> None:
+    gone, open_ = snapshot(cluster, "gone", 1, 10), snapshot(cluster, "open", 1, 10, gpus=2)
+    await store.commit(batch(pod(cluster, "gone", gone_at=Instant(20)), pod(cluster, "open"), *gone, *open_))
+    assert await prune(store, cluster, Instant(30)) == Pruned(pod_versions=1, specs=1)
+    blobs = await fetch(store, sa.select(TABLES[SpecBlob].c.hash).where(TABLES[SpecBlob].c.cluster == cluster))
+    assert [hash_ for (hash_,) in blobs] == [row.hash for row in open_ if isinstance(row, SpecBlob)]
+    assert await told(store, cluster, 30) == {"open": "1"}
 
 
 async def test_retention_of_events_workloads_and_use(store: SqlStore, cluster: str) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from bayplan.cluster.kinds import POD
 from bayplan.cluster.objects import Object
-from bayplan.ledger.snapshots import CURRENT, SnapshotError, dictionary, pack, unpack
+from bayplan.ledger.rows import PodSnapshot, Rows
+from bayplan.ledger.snapshots import CURRENT, SnapshotError, dictionary, lay_out, pack, squeezed, unpack
 from bayplan.model.clock import Instant
 from tests.ledger.store.pod_lives import pod_lives
 
@@ -55,6 +56,34 @@ async def test_pods_that_the_dictionary_has_not_seen_are_small() -> None:
     stored = sum(len(each.state) for each in packed) + sum(map(len, specs.values()))
     assert stored * 10 < whole, f"{stored / len(versions):.0f} bytes a version of {whole / len(versions):.0f}"
     assert len(specs) * 2 < len(versions), "versions share their specification"
+
+
+@pytest.mark.parametrize("count", [pytest.param(3, id="a few"), pytest.param(40, id="many")])
+def test_versions_laid_out_and_compressed_together_are_as_those_packed_one_by_one(count: int) -> None:
+    pods = [Object.from_raw(POD, b'{"metadata":{"name":"p%d"},"spec":{},"status":{}}' % i) for i in range(count)]
+    rows = Rows()
+    for each in pods:
+        plain = lay_out(each)
+        rows.add(
+            PodSnapshot(
+                cluster="c",
+                pod_uid=each.name,
+                resource_version=1,
+                namespace="",
+                name=each.name,
+                observed_at=Instant(0),
+                spec_hash=plain.spec_hash,
+                state=plain.state,
+            )
+        )
+    made = [row for row in squeezed(rows) if isinstance(row, PodSnapshot)]
+    assert [(row.spec_hash, row.state, row.dictionary) for row in made] == [
+        (packed.spec_hash, packed.state, CURRENT) for packed in map(pack, pods)
+    ]
+    assert list(squeezed(squeezed(rows))) == made
+    assert [unpack(row.state, None) for row in rows if isinstance(row, PodSnapshot)] == [
+        unpack(row.state, None) for row in made
+    ]
 
 
 def test_managed_fields_are_kept() -> None:

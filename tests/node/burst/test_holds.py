@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bayplan.model.clock import Instant
@@ -141,6 +141,7 @@ def test_a_refused_hold_leaves_everything_as_it_was() -> None:
     st.lists(st.tuples(st.sampled_from([POD, ONE, TWO]), st.none() | st.integers(10_000, 600_000)), max_size=20),
     st.sampled_from([1, 2]),
 )
+@example([(TWO, 10_000), (POD, 50_000), (TWO, None)], 1)  # what TWO gets back is above POD at that time
 def test_however_holds_come_and_go_everything_comes_back(orders: list[tuple[str, int | None]], version: int) -> None:
     tree = tree_of(version)
     holds = Holds(tree)

@@ -66,6 +66,10 @@ class Ledger:
         """The section `ledger` of the settings. Raises SettingsError."""
         return self._invocation.settings().settings.ledger
 
+    def is_default(self, name: str) -> bool:
+        """Whether nobody has set a setting of the section. Raises SettingsError."""
+        return self._invocation.settings().origins[f"ledger.{name}"] == "default"
+
     @property
     def url(self) -> str:
         """Of its database. Raises SettingsError."""

@@ -14,29 +14,56 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from bayplan.cluster.live.config import Access
-    from bayplan.ledger.questions.doctor.examine import Examination
+    from bayplan.ledger.questions.doctor.examine import Account, Examination
     from bayplan.ledger.questions.doctor.findings import Report
     from bayplan.ledger.store.sql import SqlStore
+    from bayplan.service.settings import LedgerSettings
+
+
+def _account(_: click.Context, __: click.Parameter, value: str | None) -> Account | None:
+    from bayplan.ledger.questions.doctor.examine import Account
+
+    if value is None:
+        return None
+    namespace, slash, name = value.partition("/")
+    if not (namespace and slash and name):
+        raise click.BadParameter(f'expected NAMESPACE/NAME; got "{value}"')
+    return Account(namespace, name)
 
 
 @click.command()
 @click.option("--offline", is_flag=True, help="Ask the database alone, not the cluster.")
+@click.option(
+    "--account",
+    metavar="NAMESPACE/NAME",
+    callback=_account,
+    help="ServiceAccount whose rights are looked at, such as bayplan/bayplan-ledger, not one's own.",
+)
 @output_option("json", "yaml")
 @on_ledger
 @on_cluster
-def doctor(ledger: Ledger, target: Target, offline: bool, output: str | None) -> int:
+def doctor(ledger: Ledger, target: Target, offline: bool, account: Account | None, output: str | None) -> int:
     """Look for what is wrong: database, schema, rights, listeners, owners, finalizers, rows that disagree.
 
     Nothing is changed. The exit code is 1 where something is wrong for certain.
     """
     import asyncio
 
-    report = asyncio.run(_examine(ledger, None if offline else target))
+    report = asyncio.run(_examine(ledger, None if offline else target, account))
     click.echo(rendered(report, output), nl=False)
     return 0 if report.healthy else 1
 
 
-async def _examine(ledger: Ledger, target: Target | None) -> Report:
+def _settings(ledger: Ledger, account: Account | None) -> LedgerSettings:
+    """Those that hold; an account's ledger has its Lease beside it, as `manifest` has it, unless it is said where."""
+    import msgspec
+
+    if account is None or not ledger.is_default("lease_namespace"):
+        return ledger.settings
+    return msgspec.structs.replace(ledger.settings, lease_namespace=account.namespace)
+
+
+async def _examine(ledger: Ledger, target: Target | None, account: Account | None) -> Report:
     from bayplan.ledger.questions.doctor.examine import Examination, examine
     from bayplan.ledger.questions.doctor.findings import Finding, Report
     from bayplan.model.clock import SystemClock
@@ -48,7 +75,8 @@ async def _examine(ledger: Ledger, target: Target | None) -> Report:
         opened.append(await ledger.open())
         return opened[0]
 
-    wanted = Examination(now=SystemClock().now(), cluster=ledger.cluster)
+    now, settings = SystemClock().now(), _settings(ledger, account)
+    wanted = Examination(now=now, cluster=ledger.cluster, settings=settings, account=account)
     try:
         if target is None:
             return await examine(opening, None, wanted)

@@ -145,6 +145,11 @@ def _held(ledger: Ledger, wish: Wish) -> None:
         return found, session.several
 
     holders, several = ledger.run(ask)
+    models = sorted({each.model for each in holders if each.model})
+    for model in sorted(wish.price.keys() - set(models)) if models else ():
+        tell(f"--price {model}: no GPU of that model is among them; there are {', '.join(models)}")
+    if holders and all(each.unmeasured >= each.gpus for each in holders):
+        tell("none of these GPUs is measured: name a Prometheus that measures them, ledger.prometheus")
     _echo(held_text(holders, wish.output, several=several, prices=bool(wish.price)), "All GPUs that are held are used")
 
 
@@ -271,7 +276,8 @@ def _idle_steps(found: IdleTime, several: bool) -> Listing:
 
 def held_text(holders: Sequence[Holder], output: str | None, *, several: bool, prices: bool) -> str:
     """Who holds and does not use; who is not measured says so."""
-    from bayplan.cli.ledger.printing import UNKNOWN, plain, time_text
+    from bayplan.cli.cpu.machine_words import amount
+    from bayplan.cli.ledger.printing import NO_DATA, UNKNOWN, plain, time_text
     from bayplan.cli.printers import document, render
     from bayplan.ledger.questions.amounts import gpu_hours, gpus
 
@@ -279,6 +285,10 @@ def held_text(holders: Sequence[Holder], output: str | None, *, several: bool, p
         return document({"kind": "List", "items": plain(list(holders))}, output)
     if not holders:
         return ""
+
+    def money(each: Holder) -> str:
+        return NO_DATA if each.wasted is None else UNKNOWN if each.cost is None else str(each.cost)
+
     rows = [
         (
             each.cluster,
@@ -289,13 +299,14 @@ def held_text(holders: Sequence[Holder], output: str | None, *, several: bool, p
             gpus(each.gpus),
             gpus(each.unused),
             gpus(each.unmeasured),
-            "no data" if each.utilisation is None else f"{each.utilisation:.1%}",
-            time_text(each.since, "no data"),
-            gpu_hours(each.wasted) if each.unused else "no data",
-            *([UNKNOWN if each.cost is None else str(each.cost)] if prices else []),
+            NO_DATA if each.utilisation is None else f"{each.utilisation:.1%}",
+            time_text(each.since, NO_DATA),
+            NO_DATA if each.wasted is None else gpu_hours(each.wasted),
+            *([money(each)] if prices else []),
             each.node,
+            NO_DATA if each.memory is None else amount(each.memory),
         )
         for each in holders
     ]
     heads = ("Namespace", "Pod", "User", "Model", "Held", "Unused", "No-Data", "Utilisation", "Since", "GPU-Hours")
-    return render(_table((*heads, *(["Cost"] if prices else [])), rows, several, ("Node",)), output)
+    return render(_table((*heads, *(["Cost"] if prices else [])), rows, several, ("Node", "Memory-Used")), output)

@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan.model.clock import Instant, rfc3339, rfc3339_micro
 
-UNKNOWN, NONE = "<unknown>", "<none>"
+UNKNOWN, NONE, NO_DATA = "<unknown>", "<none>", "no data"
 _TIMES = ("_at", "_after")
 _TIME_NAMES = frozenset(("at", "start", "end", "since", "until"))
 _JSON = frozenset(("labels", "annotations"))

@@ -52,7 +52,7 @@ def run(invocation: Invocation, target: Target) -> int:
         from bayplan.cluster.live.cluster import LiveCluster
         from bayplan.ledger.process import run_ledger
 
-        cluster = LiveCluster(access, clock=service.clock)
+        cluster = LiveCluster(access, clock=service.clock, answer_within=settings.ledger.request_timeout.seconds)
         service.on_close("cluster", cluster.close)
         await run_ledger(service, cluster)
 

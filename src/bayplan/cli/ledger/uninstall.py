@@ -10,7 +10,7 @@ from bayplan.cli.targets import Session, Target, on_cluster
 @click.command()
 @on_cluster
 def uninstall(target: Target) -> None:
-    """Take the ledger's finalizer off every pod that has it. Stop the ledger first, or it puts it back.
+    """Take the ledger's finalizer off every pod and workload that has it. Stop the ledger first, or it puts it back.
 
     The database is left as it is.
     """
@@ -18,8 +18,7 @@ def uninstall(target: Target) -> None:
 
 
 async def _uninstall(session: Session) -> None:
-    from bayplan.cluster.kinds import POD
-    from bayplan.ledger.finalizers import FINALIZER, sweep
+    from bayplan.ledger.finalizers import FINALIZER, kinds_with_finalizers, sweep
 
-    freed = await sweep(session.cluster, POD)
-    click.echo(f"finalizer {FINALIZER} taken off {freed} pod{'s' * (freed != 1)}")
+    freed = sum([await sweep(session.cluster, kind) for kind in await kinds_with_finalizers(session.cluster)])
+    click.echo(f"finalizer {FINALIZER} taken off {freed} object{'s' * (freed != 1)}")

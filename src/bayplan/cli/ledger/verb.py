@@ -11,6 +11,11 @@ SUBCOMMANDS: dict[str, tuple[str, str, str]] = {
     "doctor": ("bayplan.cli.ledger.doctor", "doctor", "Find what is wrong with a ledger, and say what cures it."),
     "get": ("bayplan.cli.ledger.get", "get", "Show pods, workloads, nodes and events, now or as they were."),
     "idle": ("bayplan.cli.ledger.idle", "idle", "Show GPUs that nobody holds, or that are held and not used."),
+    "manifest": (
+        "bayplan.cli.ledger.manifest",
+        "manifest",
+        "Print what runs a ledger in a cluster, for kubectl apply.",
+    ),
     "migrate": ("bayplan.cli.ledger.run", "migrate", "Bring a database's schema up to date."),
     "run": ("bayplan.cli.ledger.run", "run", "Record a cluster until stopped."),
     "timeline": ("bayplan.cli.ledger.timeline", "timeline", "Tell what happened to a workload, in order."),

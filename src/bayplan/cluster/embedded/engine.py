@@ -56,10 +56,11 @@ class EmbeddedCluster:
         clock: Clock | None = None,
         seed: int = 0,
         history: int = 10_000,
+        events: bool = True,
         on_warning: Callable[[str], None] | None = None,
     ) -> None:
         self.clock: Clock = VirtualClock() if clock is None else clock
-        self.world = World(controllers, seed=seed, start=self.clock.now(), history=history)
+        self.world = World(controllers, seed=seed, start=self.clock.now(), history=history, events=events)
         self._server = self.world.server
         self._store = self.world.store
         self._on_warning = on_warning
@@ -115,12 +116,14 @@ class EmbeddedCluster:
         fields: str = "",
         limit: int = 0,
         after: str = "",
+        metadata_only: bool = False,
     ) -> Page:
-        """See the port."""
+        """See the port. With `metadata_only` the objects have no sections; later pages are as the first."""
         if after:
             return self._next_page(kind, after, limit)
         selection = Selection(kind, namespace, labels, fields)
-        items = tuple(self._select(selection))
+        found = self._select(selection)
+        items = tuple([item.bare() for item in found] if metadata_only else found)
         revision = str(self._store.revision)
         if limit <= 0 or len(items) <= limit:
             return Page(items, revision)
@@ -180,9 +183,13 @@ class EmbeddedCluster:
         labels: str = "",
         fields: str = "",
         bookmarks: bool = False,
+        metadata_only: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - a watch's own timeout is part of the protocol
     ) -> AsyncGenerator[Events]:
-        """The same events, as many at a time as there are: without `since` the first batch is the present objects."""
+        """The same events, as many at a time as there are: without `since` the first batch is the present objects.
+
+        With `metadata_only` the objects have no sections.
+        """
         selection = Selection(kind, namespace, labels, fields)
         log = self._store.log(kind)
         deadline = None if timeout is None else Instant(self.clock.now() + seconds(timeout))
@@ -190,12 +197,14 @@ class EmbeddedCluster:
             position = self._position(log, _revision(since))
         else:
             position = log.end
-            yield [WatchEvent("ADDED", item.meta.resource_version, item) for item in self._select(selection)]
+            present = [WatchEvent("ADDED", item.meta.resource_version, item) for item in self._select(selection)]
+            yield _cut(present) if metadata_only else present
         told = self.clock.now()
         while True:
             changes = log.read(position, _BATCH)
             position += len(changes)
             events = [event for change in changes if (event := _event(change, selection)) is not None]
+            events = _cut(events) if metadata_only else events
             caught_up = position == log.end  # else a bookmark would pass by what is still to be told
             if bookmarks and caught_up and self.clock.now() - told >= _BOOKMARK_EVERY:
                 told = self.clock.now()
@@ -361,6 +370,11 @@ def _revision(text: str) -> int:
         why = f'strconv.ParseUint: parsing "{text}": {fault}'
         raise ServerError(f'resourceVersion: Invalid value: "{text}": {why}')
     return int(text)
+
+
+def _cut(events: Events) -> Events:
+    """The same with metadata alone."""
+    return [WatchEvent(event.type, event.revision, event.object and event.object.bare()) for event in events]
 
 
 def _event(change: Change, selection: Selection) -> WatchEvent | None:

@@ -31,13 +31,21 @@ Item = tuple[int, Key]
 class World:
     """A cluster that moves: store, API, controllers, timers. Time is whatever `advance` was last given."""
 
-    def __init__(self, controllers: Sequence[Controller], *, seed: int, start: Instant, history: int = 10_000) -> None:
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        *,
+        seed: int,
+        start: Instant,
+        history: int = 10_000,
+        events: bool = True,
+    ) -> None:
         self.now = start
         self.chance = random.Random(seed)
         self.store = Store(history=history)
         self.server = Server(self.store, lambda: self.now, self.chance)
         self.reconciles = 0
-        self._writer = Writer(self.server)
+        self._writer = Writer(self.server, events=events)
         self._controllers = controllers
         self._marked: OrderedDict[Item, None] = OrderedDict()  # a plain dict is slow to take the first from
         self._timers: list[tuple[Instant, int, Item]] = []

@@ -20,9 +20,10 @@ _PLAIN_METADATA = {"labels", "annotations", "finalizers", "ownerReferences"}
 class Writer:
     """The hands of the controllers."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, events: bool = True) -> None:
+        """Without `events` nobody reads them, and none are recorded."""
         self._server = server
-        self._recorder = Recorder(server)
+        self._recorder = Recorder(server) if events else None
 
     def apply(self, write: Write) -> None:
         """Do one write. Raises ApiError when it is refused."""
@@ -30,8 +31,9 @@ class Writer:
 
     def emit(self, event: Emit, **words: str) -> None:
         """Record an Event, or count a repeat of one."""
-        message = event.message.format(**words) if words else event.message
-        self._recorder.record(event, message)
+        if self._recorder is not None:
+            message = event.message.format(**words) if words else event.message
+            self._recorder.record(event, message)
 
 
 @functools.singledispatch
@@ -86,7 +88,8 @@ def _(write: Patch, _writer: Writer, server: Server) -> None:
 @_apply.register
 def _(write: Bind, writer: Writer, server: Server) -> None:
     item = write.item
-    binding = {"metadata": {"name": item.name, "uid": item.uid}, "target": {"kind": "Node", "name": write.node}}
+    meta = {"name": item.name, "uid": item.uid, "annotations": write.annotations}
+    binding = {"metadata": meta, "target": {"kind": "Node", "name": write.node}}
     subresources.bind(server, item.namespace, item.name, binding)
     if write.then is not None:
         writer.emit(write.then, name=item.name)

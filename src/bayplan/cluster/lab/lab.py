@@ -21,7 +21,7 @@ import yaml
 
 from bayplan.cluster.credentials import Authority, kubeconfig, signing_key, token, write_private
 from bayplan.cluster.lab.processes import Processes, free_ports
-from bayplan.cluster.lab.toolchain import DEFAULT_VERSION, Toolchain
+from bayplan.cluster.lab.toolchain import LabUnavailableError, Toolchain, chosen_minor
 from bayplan.model.clock import SECOND, SystemClock
 from bayplan.service.logging import get_logger
 
@@ -47,7 +47,8 @@ _SPEAKERS = ("kube-controller-manager", "kube-scheduler", "kwok")
 class LabOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a lab may have or lack."""
 
-    version: str = DEFAULT_VERSION
+    kubernetes: str = msgspec.field(default_factory=chosen_minor)
+    """The minor: `1.36`."""
     controllers: bool = True
     """Whether kube-controller-manager runs."""
     scheduler: bool = True
@@ -70,7 +71,7 @@ class Lab:
     ) -> None:
         self.options = options
         self.name = name
-        self._programs = Toolchain(options.version).programs(tell)
+        self._programs = Toolchain(options.kubernetes).programs(tell)
         self.folder = Path(tempfile.mkdtemp(prefix=f"bayplan-{name}-"))
         self.processes = Processes(self.folder)
         self._etcd, self._peer, self._api, self._kcm, self._sched, self._kwok = free_ports(6)
@@ -121,6 +122,7 @@ class Lab:
         self._write_files()
         self._start_etcd()
         self._start_apiserver()
+        self._prove_version()
         self.start_controllers()
 
     def _write_files(self) -> None:
@@ -189,6 +191,15 @@ class Lab:
             *self.options.apiserver_flags,
         )
         self.processes.await_url("kube-apiserver", f"{self.url}/readyz")
+
+    def _prove_version(self) -> None:
+        """Programs that were found may be of another Kubernetes than the one asked for."""
+        told = json.loads(self.processes.await_url("kube-apiserver", f"{self.url}/version"))["gitVersion"]
+        if not told.startswith(f"v{self.options.kubernetes}."):
+            raise LabUnavailableError(
+                f"asked for Kubernetes {self.options.kubernetes}, but {self._programs['kube-apiserver']} is {told}",
+                hint="unset KUBEBUILDER_ASSETS, or ask for the version that it holds",
+            )
 
     def start_controllers(self) -> None:
         """Start what speaks to the API server, and wait for it."""

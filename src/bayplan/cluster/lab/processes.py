@@ -91,8 +91,8 @@ class Processes:
         """The processes that have been started."""
         return [*self._running]
 
-    def await_url(self, name: str, url: str, *, within: float = 60.0) -> None:
-        """Wait until a process answers 200. Raises LabBrokenError with the end of its log."""
+    def await_url(self, name: str, url: str, *, within: float = 60.0) -> bytes:
+        """Wait until a process answers 200, and give the answer. Raises LabBrokenError with the end of its log."""
         context = ssl._create_unverified_context()  # noqa: S323, SLF001 - readiness on loopback, before any trust
         end = monotonic() + within
         while monotonic() < end:
@@ -101,7 +101,8 @@ class Processes:
             try:
                 with urllib.request.urlopen(url, timeout=2, context=context) as answer:  # noqa: S310 - our own URL
                     if answer.status == 200:
-                        return
+                        body: bytes = answer.read()
+                        return body
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)
         raise LabBrokenError(f"{name} was not ready within {within:.0f} s:\n{self.tail(name)}")

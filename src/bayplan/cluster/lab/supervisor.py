@@ -23,7 +23,7 @@ def main() -> int:
     name = sys.argv[1]
     signal.signal(signal.SIGTERM, _leave)
     options = msgspec.json.decode(sys.stdin.buffer.read(), type=LabOptions)
-    note = Note(name, os.getpid(), options.version)
+    note = Note(name, os.getpid(), options.kubernetes)
     try:
         claim(note)
     except BayplanError as error:

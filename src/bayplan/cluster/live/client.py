@@ -21,13 +21,14 @@ import bayplan
 from bayplan.cluster.live.config import Access, ConfigError
 from bayplan.cluster.live.credentials import credentials_of
 from bayplan.cluster.live.faults import broken, error_of
+from bayplan.cluster.live.gathering import gathered
 from bayplan.cluster.live.trust import expiry, tls_context
 from bayplan.model.clock import Clock
 from bayplan.model.errors import ApiError, Unauthorized
 
 _CONNECT = 2.0
 """Seconds for TCP and again for TLS: whoever waits for an unreachable server hears of it in under five."""
-_ANSWER = 65.0
+ANSWER = 65.0
 """Seconds for an answer: the API server itself gives up after sixty."""
 _KEEP_ALIVE = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -37,6 +38,8 @@ _KEEP_ALIVE = [
 ]
 """So that a peer that vanished ends a silent watch after a minute."""
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+
+_JSON = "application/json"
 
 Query = Mapping[str, str]
 Warn = Callable[[str], None]
@@ -50,14 +53,18 @@ class _Request(msgspec.Struct, frozen=True):
     media: str = ""
     within: float | None = None
     """Seconds for each piece of the answer; None waits for ever."""
+    accept: str = _JSON
 
 
 class Client:
     """The way to one API server as one user."""
 
-    def __init__(self, access: Access, *, clock: Clock, on_warning: Warn | None = None) -> None:
+    def __init__(
+        self, access: Access, *, clock: Clock, on_warning: Warn | None = None, answer_within: float = ANSWER
+    ) -> None:
         self._access = access
         self._clock = clock
+        self._answer_within = answer_within
         self.date = ""
         """The Date of the last answer: the server's clock."""
         self._on_warning = on_warning
@@ -76,7 +83,6 @@ class Client:
             raise ConfigError(f"{access.origin}: proxy {access.cluster.proxy_url}: {error}", hint=hint) from error
         headers = [
             ("User-Agent", f"bayplan/{bayplan.__version__}"),
-            ("Accept", "application/json"),
             ("Accept-Encoding", "identity" if _is_loopback(access.server) else "gzip"),
         ]
         if access.user.impersonate:
@@ -91,18 +97,29 @@ class Client:
         await self._http.aclose()
 
     async def call(
-        self, method: str, path: str, *, query: Query | None = None, body: bytes | None = None, media: str = ""
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: bytes | None = None,
+        media: str = "",
+        accept: str = _JSON,
     ) -> bytes:
         """One request and the body of its answer. Raises the error that the answer stands for."""
-        async with self._exchange(_Request(method, path, query, body, media, _ANSWER)) as response:
+        async with self._exchange(_Request(method, path, query, body, media, self._answer_within, accept)) as response:
             return await self._read(response)
 
-    async def stream(self, path: str, *, query: Query) -> AsyncGenerator[bytes]:
-        """The answer to a GET, piece by piece as it comes, with no limit of time. Raises as `call` does."""
+    async def stream(self, path: str, *, query: Query, accept: str = _JSON) -> AsyncGenerator[bytes]:
+        """The answer to a GET, piece by piece as it comes, with no limit of time. Raises as `call` does.
+
+        The first piece is empty, and comes as soon as the answer has begun.
+        """
         async with (
-            self._exchange(_Request("GET", path, query)) as response,
-            aclosing(response.aiter_bytes()) as pieces,
+            self._exchange(_Request("GET", path, query, accept=accept)) as response,
+            aclosing(gathered(response.aiter_bytes())) as pieces,
         ):
+            yield b""
             while True:
                 try:
                     piece = await anext(pieces)
@@ -131,7 +148,7 @@ class Client:
             await response.aclose()
 
     async def _send(self, request: _Request) -> httpx2.Response:
-        headers = {"Content-Type": request.media} if request.media else {}
+        headers = {"Accept": request.accept} | ({"Content-Type": request.media} if request.media else {})
         if authorization := await self._credentials.header():
             headers["Authorization"] = authorization
         try:

@@ -19,16 +19,25 @@ import msgspec
 
 from bayplan.cluster import kinds
 from bayplan.cluster.kinds import POD, Kind
-from bayplan.cluster.live.client import Client, Warn
+from bayplan.cluster.live.client import ANSWER, Client, Warn
 from bayplan.cluster.live.config import Access, find_access
-from bayplan.cluster.live.wire import Lines, read_event, read_object, read_page
+from bayplan.cluster.live.wire import Lines, Odd, read_event, read_object, read_page
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Body, Operations, Page, PatchType, Propagation, WatchEvent
 from bayplan.model.clock import SECOND, Clock, Instant, SystemClock
 from bayplan.model.errors import ApiError
+from bayplan.service.logging import get_logger
 
+log = get_logger(__name__)
+
+ODD = "BP-K005"
+"""Of what an API server sent, something could not be read and was left out."""
+_MOST_REPORTS = 10_000
 Batches = AsyncGenerator[list[WatchEvent]]
 _JSON = "application/json"
+_METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{_JSON}"
+_METADATA_LIST = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_JSON}"
+"""Metadata alone, and whole objects from a server that cannot cut them."""
 _RETURNED = frozenset(
     {
         kinds.POD,
@@ -49,9 +58,18 @@ _RETURNED = frozenset(
 class LiveCluster:
     """A cluster behind an API server. Close it, or use it as an async context manager."""
 
-    def __init__(self, access: Access, *, clock: Clock | None = None, on_warning: Warn | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        clock: Clock | None = None,
+        on_warning: Warn | None = None,
+        answer_within: float = ANSWER,
+    ) -> None:
+        """`answer_within`: seconds for an answer, watches apart."""
         self.access = access
-        self._client = Client(access, clock=clock or SystemClock(), on_warning=on_warning)
+        self._reported: set[tuple[str, str]] = set()
+        self._client = Client(access, clock=clock or SystemClock(), on_warning=on_warning, answer_within=answer_within)
 
     @classmethod
     def find(
@@ -93,10 +111,16 @@ class LiveCluster:
         fields: str = "",
         limit: int = 0,
         after: str = "",
+        metadata_only: bool = False,
     ) -> Page:
-        """See the port."""
+        """See the port. With `metadata_only` the server sends nothing else, and the objects have no sections."""
         query = _query(labelSelector=labels, fieldSelector=fields, limit=limit, **{"continue": after})
-        return read_page(kind, await self._client.call("GET", _path(kind, namespace), query=query))
+        accept = _METADATA_LIST if metadata_only else _JSON
+        body = await self._client.call("GET", _path(kind, namespace), query=query, accept=accept)
+        odd: Odd = []
+        page = read_page(kind, body, odd, metadata_only=metadata_only)
+        self._report(kind, odd)
+        return page
 
     async def watch(
         self,
@@ -128,12 +152,13 @@ class LiveCluster:
         fields: str = "",
         bookmarks: bool = False,
         initial: bool = False,
+        metadata_only: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - the port's; the server keeps it
     ) -> Batches:
-        """As `watch`, but what came together is given together.
+        """As `watch`, but what came together is given together; `metadata_only` as in `list`.
 
-        With `initial` the present objects come first, then InitialEnd, then news. Raises Invalid where the server does
-        not stream lists.
+        An empty one comes first: the server has accepted the watch. With `initial` the present objects follow, then
+        InitialEnd, then news. Raises Invalid where the server does not stream lists.
         """
         query = _query(
             watch=True,
@@ -145,19 +170,36 @@ class LiveCluster:
             sendInitialEvents=initial,
             resourceVersionMatch="NotOlderThan" if initial else "",
         )
-        lines = Lines()
-        async with aclosing(self._client.stream(_path(kind, namespace), query=query)) as pieces:
+        lines, odd = Lines(), Odd()
+        accept = _METADATA if metadata_only else _JSON
+        async with aclosing(self._client.stream(_path(kind, namespace), query=query, accept=accept)) as pieces:
             async for piece in pieces:
+                if not piece:
+                    yield []
+                    continue
                 batch: list[WatchEvent] = []
                 for line in lines.feed(piece):
                     try:
-                        batch.append(read_event(kind, line))
+                        event = read_event(kind, line, odd, metadata_only=metadata_only)
                     except ApiError:
+                        self._report(kind, odd)
                         if batch:  # what came before it counts
                             yield batch
                         raise
+                    if event is not None:
+                        batch.append(event)
+                if odd:
+                    self._report(kind, odd)
                 if batch:
                     yield batch
+
+    def _report(self, kind: Kind, odd: Odd) -> None:
+        """Say each thing once."""
+        for what in odd:
+            if (kind.qualified, what) not in self._reported and len(self._reported) < _MOST_REPORTS:
+                self._reported.add((kind.qualified, what))
+                log.warning("odd object", code=ODD, kind=kind.qualified, what=what)
+        odd.clear()
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object:
         """See the port."""

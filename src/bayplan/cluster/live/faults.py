@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import httpx2
 import msgspec
 
+from bayplan.cluster.salvage import UNREADABLE
 from bayplan.model.errors import (
     AlreadyExists,
     ApiError,
@@ -83,7 +84,7 @@ def error_of(code: int, body: bytes | msgspec.Raw, *, retry_after: str = "") -> 
     """The error that an answer stands for: a Status, or the text of whatever answered in the server's place."""
     try:
         status = _READ_STATUS.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         status = _Status()
     if status.kind != "Status":
         text = " ".join(bytes(body).decode(errors="replace").split())[:_SHOWN]
@@ -96,7 +97,7 @@ def error_of(code: int, body: bytes | msgspec.Raw, *, retry_after: str = "") -> 
 
 
 def _class_of(code: int, reason: str) -> type[ApiError]:
-    if code >= 500:
+    if code >= 500 or not code:  # it does not even say what it is
         return ServerError
     return _BY_REASON.get((code, reason)) or _BY_STATUS.get(code, BadRequest)
 

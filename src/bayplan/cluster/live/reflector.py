@@ -42,8 +42,9 @@ from bayplan.cluster.live.reflector_core import (
     Stream,
     Told,
 )
+from bayplan.cluster.objects import version_of
 from bayplan.cluster.port import Page, WatchEvent
-from bayplan.model.clock import Clock, Instant, SystemClock, seconds
+from bayplan.model.clock import SECOND, Clock, Instant, SystemClock, seconds
 from bayplan.model.errors import BayplanError
 from bayplan.service.logging import get_logger
 
@@ -52,6 +53,9 @@ log = get_logger(__name__)
 PAGE = 500
 _QUEUE = 2
 """Batches that wait for the consumer. A page of large pods is megabytes."""
+
+_PRESENT = 15.0
+"""Seconds for asking how far the server is: a dead connection must not hold up a watch as long as its stall did."""
 
 T = TypeVar("T")
 
@@ -71,8 +75,9 @@ class Source(Protocol):
         fields: str = "",
         limit: int = 0,
         after: str = "",
+        metadata_only: bool = False,
     ) -> Page:
-        """See the port."""
+        """See the port. With `metadata_only` the objects have no sections."""
         ...
 
     def watch_batches(
@@ -84,8 +89,12 @@ class Source(Protocol):
         labels: str = "",
         fields: str = "",
         bookmarks: bool = False,
+        metadata_only: bool = False,
     ) -> Events:
-        """The port's watch, with what came together given together."""
+        """The port's watch, with what came together given together; `metadata_only` as in `list`.
+
+        An empty batch says no more than that the server listens.
+        """
         ...
 
 
@@ -96,6 +105,9 @@ class Batch(msgspec.Struct, frozen=True):
     revision: str
     synced: bool = False
     """With this batch the present is known completely, the first time or anew."""
+    behind: int = 0
+    """Changes of versions up to this one happened while nobody listened, at some time after the batch before: a watch
+    was taken up that had broken, or that an earlier run had left. 0 where there are none such."""
 
 
 class Reflector:
@@ -119,20 +131,25 @@ class Reflector:
         clock: Clock | None = None,
         random: Callable[[], float] = random.random,
         streams: bool = True,
+        metadata_only: bool = False,
     ) -> None:
         """`since` (a batch's revision) and `known` take up where an earlier run ended.
 
         Without `since`, objects of `known` that are no more are told as DELETED, and unchanged ones not at all.
+        With `metadata_only` objects come without their sections, which spares the server and the wire.
         """
         self._cluster = cluster
         self._kind, self._namespace = kind, namespace
         self._labels, self._fields = labels, fields
+        self._metadata_only = metadata_only
         self._policy = policy
         self._clock = clock or SystemClock()
         streams = streams and isinstance(cluster, LiveCluster)
         self._core = ReflectorCore(kind, policy=policy, random=random, streams=streams, since=since, known=known)
         self._queue: asyncio.Queue[Batch | BayplanError] = asyncio.Queue(_QUEUE)
         self._stream: Events | None = None
+        self._opened_at: Instant | None = None
+        self._behind = 0
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> AsyncIterator[Batch]:
@@ -170,11 +187,17 @@ class Reflector:
                 step = self._core.handle(stimulus)
                 self._say(stimulus, step)
                 if step.changes or step.synced or isinstance(stimulus, Told):
-                    await self._queue.put(Batch(step.changes, self._core.revision, step.synced))
+                    await self._queue.put(self._batch(step))
                 instruction = step.then
             await self._queue.put(instruction.error)
         finally:
             await self._close_stream()
+
+    def _batch(self, step: Step) -> Batch:
+        revision, behind = self._core.revision, self._behind
+        if version_of(revision) >= behind:
+            self._behind = 0
+        return Batch(step.changes, revision, step.synced, behind)
 
     async def _do(self, instruction: Instruction) -> Stimulus:
         """Carry out one instruction; what came of it is the next stimulus."""
@@ -186,9 +209,11 @@ class Reflector:
                     return Rested()
                 case Fetch():
                     await self._close_stream()
+                    self._behind = 0
                     return await self._in_time(self._fetch(instruction.after))
                 case Stream():
                     await self._close_stream()
+                    self._behind = await self._in_time(self._present(), _PRESENT) if instruction.late else 0
                     self._stream = self._open(instruction)
                     return await self._read(self._stream)
                 case Read():
@@ -199,18 +224,33 @@ class Reflector:
         except _StalledError:
             return Stalled()
         except BayplanError as error:
-            return Failed(error)
+            return Failed(error, self._lived())
+
+    async def _present(self) -> int:
+        """The server's revision now."""
+        return version_of((await self._cluster.list(self._kind, self._namespace, limit=1, metadata_only=True)).revision)
 
     async def _fetch(self, after: str) -> Page:
         return await self._cluster.list(
-            self._kind, self._namespace, labels=self._labels, fields=self._fields, limit=PAGE, after=after
+            self._kind,
+            self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            limit=PAGE,
+            after=after,
+            metadata_only=self._metadata_only,
         )
 
     def _open(self, stream: Stream) -> Events:
         cluster = self._cluster
         if stream.initial and isinstance(cluster, LiveCluster):
             return cluster.watch_batches(
-                self._kind, self._namespace, labels=self._labels, fields=self._fields, initial=True
+                self._kind,
+                self._namespace,
+                labels=self._labels,
+                fields=self._fields,
+                initial=True,
+                metadata_only=self._metadata_only,
             )
         return cluster.watch_batches(
             self._kind,
@@ -219,18 +259,25 @@ class Reflector:
             labels=self._labels,
             fields=self._fields,
             bookmarks=True,
+            metadata_only=self._metadata_only,
         )
 
     async def _read(self, stream: Events) -> Stimulus:
         try:
-            return Told(await self._in_time(anext(stream)))
+            while not (events := await self._in_time(anext(stream))):
+                self._opened_at = self._clock.now()
         except StopAsyncIteration:
-            return Closed()
+            return Closed(self._lived())
+        return Told(events)
 
-    async def _in_time(self, work: Awaitable[T]) -> T:
+    def _lived(self) -> float:
+        """Seconds since the server accepted the watch that is open."""
+        return 0.0 if self._opened_at is None else (self._clock.now() - self._opened_at) / SECOND
+
+    async def _in_time(self, work: Awaitable[T], within: float | None = None) -> T:
         """The result of `work`, unless it takes longer by our clock than a live connection would."""
         doing = asyncio.ensure_future(_awaited(work))
-        deadline = Instant(self._clock.now() + seconds(self._policy.stall))
+        deadline = Instant(self._clock.now() + seconds(within or self._policy.stall))
         timer = asyncio.ensure_future(self._clock.sleep_until(deadline))
         try:
             await asyncio.wait((doing, timer), return_when=asyncio.FIRST_COMPLETED)
@@ -244,7 +291,7 @@ class Reflector:
                 await asyncio.wait((doing,))
 
     async def _close_stream(self) -> None:
-        stream, self._stream = self._stream, None
+        stream, self._stream, self._opened_at = self._stream, None, None
         if stream is not None:
             await stream.aclose()
 

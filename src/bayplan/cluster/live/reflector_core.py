@@ -22,7 +22,7 @@ import msgspec
 
 from bayplan.cluster.kinds import Kind
 from bayplan.cluster.live.wire import InitialEnd
-from bayplan.cluster.objects import Object
+from bayplan.cluster.objects import Object, version_of
 from bayplan.cluster.port import Page, WatchEvent
 from bayplan.model.errors import ApiError, BadRequest, BayplanError, Expired, Invalid, PermanentError
 from bayplan.model.meta import ObjectMeta
@@ -43,6 +43,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     refusals: int = 8
     """How often in a row a reflector that has worked before puts up with refusals: a server that has just started
     knows neither roles nor custom kinds yet, and says 403 or 404. With the pauses between them this is a minute."""
+    lasting: float = 5.0
+    """Seconds after which a watch that ends has worked, even if nothing happened that it could tell."""
     stalls: int = 5
     """After so many stalls in a row the present is read anew. A watch from a revision that the server has not reached
     (its store was restored from a backup) is silent for ever."""
@@ -81,11 +83,16 @@ class Told(msgspec.Struct, frozen=True):
 class Closed(msgspec.Struct, frozen=True):
     """The server ended the stream, as it does from time to time."""
 
+    lived: float = 0.0
+    """Seconds since the server had accepted the watch."""
+
 
 class Failed(msgspec.Struct, frozen=True):
     """A request or a stream failed."""
 
     error: BayplanError
+    lived: float = 0.0
+    """As in Closed."""
 
 
 class Stalled(msgspec.Struct, frozen=True):
@@ -113,6 +120,8 @@ class Stream(msgspec.Struct, frozen=True):
 
     since: str = ""
     initial: bool = False
+    late: bool = False
+    """Nobody has listened since the revision: what the watch tells first happened at no known time."""
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -174,6 +183,8 @@ class ReflectorCore:
         """Something has come from the server before."""
         self._heard = False
         """Something has come from this stream."""
+        self._late = bool(since)
+        """Something may have happened that no stream told as it happened."""
         self._failures = self._refusals = self._stalls = self._expiries = 0
         """Each: in a row."""
         self._history: list[str] = []
@@ -245,7 +256,7 @@ class ReflectorCore:
     def _hear(self, changes: list[Change], event: WatchEvent) -> None:
         if event.object is not None and event.type != "BOOKMARK":
             self._tell(changes, event.type, event.object)
-        if self.state is State.WATCHING:
+        if self.state is State.WATCHING and event.revision:  # an object may come without
             self.revision = event.revision
 
     def _tell(self, changes: list[Change], kind: Literal["ADDED", "MODIFIED", "DELETED"], item: Object) -> None:
@@ -267,10 +278,11 @@ class ReflectorCore:
     def _inferred(self, key: Key, known: Known) -> Change:
         uid, revision = known
         meta = ObjectMeta(namespace=key[0], name=key[1], uid=uid, resource_version=revision)
-        return Change("DELETED", Object(self._kind, meta, {}, int(revision) if revision.isdigit() else 0), True)
+        return Change("DELETED", Object(self._kind, meta, {}, version_of(revision)), True)
 
     def _succeed(self) -> None:
         self._worked = self._heard = True
+        self._late = False
         self._failures = self._refusals = self._stalls = 0
 
     # --- going on
@@ -281,15 +293,24 @@ class ReflectorCore:
         if not self.revision:
             return self._sync()
         self.state = State.WATCHING
-        return Stream(self.revision)
+        return Stream(self.revision, late=self._late)
 
-    def _closed(self, _: Closed) -> Step:
-        """A stream that brought something is taken up at once; one that did not, after a pause."""
+    def _closed(self, closed: Closed) -> Step:
+        """A stream that has worked is taken up at once; one that has not, after a pause."""
+        self._lasted(closed.lived)
+        self._late = self._late and not self._heard
         if self._heard and self.state is State.WATCHING:
             return Step(self._resume())
         return self._rest()
 
+    def _lasted(self, lived: float) -> None:
+        """A long silence that was listened to is a success like another: failures before it are not in a row."""
+        if lived >= self._policy.lasting:
+            self._heard = True
+            self._failures = self._refusals = 0
+
     def _stalled(self, _: Stalled) -> Step:
+        self._late = True
         self._stalls += 1
         if self._stalls >= self._policy.stalls:
             self._stalls = 0
@@ -298,6 +319,8 @@ class ReflectorCore:
 
     def _failed(self, failed: Failed) -> Step:
         error = failed.error
+        self._late = True
+        self._lasted(failed.lived)
         if isinstance(error, Expired):
             return self._expired(error)
         if self.state is State.STREAMING and isinstance(error, (Invalid, BadRequest)):

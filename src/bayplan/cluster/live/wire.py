@@ -1,6 +1,7 @@
 """Lists and watches as they come over the wire: split into objects whose bytes stay bytes.
 
-A list is split at its items, a watch at its lines; nothing but metadata is decoded until somebody asks.
+A list is split at its items, a watch at its lines; nothing but metadata is decoded until somebody asks. What cannot be
+read does not keep the rest from being read: it is left out and put on a list, `odd`, for a report.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ import msgspec
 
 from bayplan.cluster.kinds import Kind
 from bayplan.cluster.live.faults import error_of
-from bayplan.cluster.objects import Object
+from bayplan.cluster.objects import Object, Salvaged, parts_of
 from bayplan.cluster.port import Page, WatchEvent
+from bayplan.cluster.salvage import UNREADABLE, loose, salvaged
 from bayplan.model.errors import ServerError
 
+Odd = list[str]
+"""What was wrong with which object."""
 Parts = dict[str, msgspec.Raw]
 """An object's top-level fields, still JSON: the whole answer is gone through once."""
 
@@ -42,51 +46,102 @@ class _MarkMeta(msgspec.Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _Refusal(msgspec.Struct, frozen=True):
-    object: msgspec.Raw
-
-
 _READ_LIST = msgspec.json.Decoder(_List)
 _READ_LINE = msgspec.json.Decoder(_Line)
 _READ_MARK = msgspec.json.Decoder(_MarkMeta)
-_READ_REFUSAL = msgspec.json.Decoder(_Refusal)
 _INITIAL_END = "k8s.io/initial-events-end"
+_SHOWN = 100
+_TEXT = "text that is no Unicode"
 
 
 def read_object(kind: Kind, body: bytes) -> Object:
     """The object that an answer holds. Raises ServerError for what is none."""
     try:
         return Object.from_raw(kind, body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ServerError(f"the server's {kind.name} cannot be read: {error}") from error
 
 
-def read_page(kind: Kind, body: bytes) -> Page:
+def read_page(kind: Kind, body: bytes, odd: Odd, *, metadata_only: bool = False) -> Page:
     """The part of a list that an answer holds. Raises ServerError for what is no list."""
     try:
         found = _READ_LIST.decode(body)
-        items = tuple([Object.from_parts(kind, parts) for parts in found.items or ()])
-    except msgspec.DecodeError as error:
-        raise ServerError(f"the server's list of {kind.resource} cannot be read: {error}") from error
+    except UNREADABLE as error:
+        found = _loose_list(kind, body, odd, error)
+    items = tuple([_object(kind, parts, odd) for parts in found.items or ()])
+    if metadata_only:
+        items = tuple([item.bare() for item in items])
     meta = found.metadata
     return Page(items, meta.resource_version, meta.next, meta.remaining_item_count or 0)
 
 
-def read_event(kind: Kind, line: bytes) -> WatchEvent:
-    """The event that a line holds. Raises the error that an ERROR event stands for."""
+def read_event(kind: Kind, line: bytes, odd: Odd, *, metadata_only: bool = False) -> WatchEvent | None:
+    """The event that a line holds, if it holds one. Raises the error that an ERROR event stands for."""
     try:
         found = _READ_LINE.decode(line)
-        match found.type:
-            case "ADDED" | "MODIFIED" | "DELETED" as change:
-                item = Object.from_parts(kind, found.object)
-                return WatchEvent(change, item.meta.resource_version, item)
-            case "BOOKMARK":
-                meta = _READ_MARK.decode(found.object.get("metadata", b"{}"))
-                ends = meta.annotations.get(_INITIAL_END) == "true"
-                return (InitialEnd if ends else WatchEvent)(type="BOOKMARK", revision=meta.resource_version)
-    except msgspec.DecodeError as error:
-        raise ServerError(f"the server's watch of {kind.resource} cannot be read: {error}") from error
-    raise error_of(0, _READ_REFUSAL.decode(line).object)
+    except UNREADABLE:
+        loosely = _loose_line(line, odd)
+        if loosely is None:
+            return None
+        found = loosely
+    match found.type:
+        case "ADDED" | "MODIFIED" | "DELETED" as change:
+            item = _object(kind, found.object, odd)
+            revision = item.meta.resource_version if item.version else ""
+            return WatchEvent(change, revision, item.bare() if metadata_only else item)
+        case "BOOKMARK":
+            meta = _mark(found.object.get("metadata", msgspec.Raw(b"{}")), odd)
+            ends = meta.annotations.get(_INITIAL_END) == "true"
+            return (InitialEnd if ends else WatchEvent)(type="BOOKMARK", revision=meta.resource_version)
+        case "ERROR":
+            raise error_of(0, msgspec.json.encode(found.object))
+    odd.append(f"an event of type {found.type:.{_SHOWN}}")
+    return None
+
+
+def _object(kind: Kind, parts: Parts, odd: Odd) -> Object:
+    item = Object.from_parts(kind, parts)
+    if type(item) is Salvaged:
+        odd += [f"{item.namespace}/{item.name}: {fault}" for fault in item.faults]
+    return item
+
+
+def _mark(raw: msgspec.Raw, odd: Odd) -> _MarkMeta:
+    try:
+        return _READ_MARK.decode(raw)
+    except UNREADABLE:
+        meta, faults = salvaged(raw, _READ_MARK, "a bookmark's metadata")
+        odd += faults
+        return meta
+
+
+def _loose_list(kind: Kind, body: bytes, odd: Odd, why: Exception) -> _List:
+    """A list of which something is not as it should be: without it."""
+    try:
+        found = loose(body)
+        items, meta = found.get("items") or [], msgspec.convert(found.get("metadata") or {}, _ListMeta)
+        odd += [f"an item that is {item!s:.{_SHOWN}}" for item in items if not isinstance(item, dict)]
+        odd += [f"{_name(item)}: {_TEXT}" for item in items if isinstance(item, dict) and "\ufffd" in str(item)]
+        return _List(meta, tuple(parts_of(item) for item in items if isinstance(item, dict)))
+    except (*UNREADABLE, AttributeError, TypeError):
+        raise ServerError(f"the server's list of {kind.resource} cannot be read: {why}") from why
+
+
+def _loose_line(line: bytes, odd: Odd) -> _Line | None:
+    try:
+        match loose(line):
+            case {"type": str(kind), "object": dict(item)}:
+                odd.append(f"{_name(item)}: {_TEXT}")
+                return _Line(kind, parts_of(item))
+    except UNREADABLE:
+        pass  # said below
+    odd.append(f"a line that is no event: {line[:_SHOWN].decode(errors='replace')}")
+    return None
+
+
+def _name(document: dict[str, object]) -> str:
+    meta = document.get("metadata")
+    return f"{meta.get('namespace', '')}/{meta.get('name', '')}" if isinstance(meta, dict) else "an object"
 
 
 class Lines:

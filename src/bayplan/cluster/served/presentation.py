@@ -68,10 +68,9 @@ class Presentation:
             meta |= {"continue": page.next, "remainingItemCount": page.remaining}
         if self._form == "Table":
             return self._table(kind, page.items, meta)
-        partial = self._form == "PartialObjectMetadata"
-        name, version = ("PartialObjectMetadata", "meta.k8s.io/v1") if partial else (kind.name, kind.api_version)
+        name, version = self._type(kind)
         head = f'{{"kind":"{name}List","apiVersion":"{version}","metadata":'.encode()
-        items = b",".join([_metadata(item) for item in page.items] if partial else [item.raw() for item in page.items])
+        items = b",".join([self.one(item) for item in page.items])
         return b"".join((head, msgspec.json.encode(meta), b',"items":[', items, b"]}"))
 
     def event(self, type_: str, item: Object) -> bytes:
@@ -83,8 +82,15 @@ class Presentation:
         meta: dict[str, Any] = {"resourceVersion": revision, "creationTimestamp": None}
         if initial_end:
             meta["annotations"] = {"k8s.io/initial-events-end": "true"}
-        told = {"kind": kind.name, "apiVersion": kind.api_version, "metadata": meta}
+        name, version = self._type(kind)
+        told = {"kind": name, "apiVersion": version, "metadata": meta}
         return msgspec.json.encode({"type": "BOOKMARK", "object": told}) + b"\n"
+
+    def _type(self, kind: Kind) -> tuple[str, str]:
+        """What the client sees the objects as: kind and apiVersion."""
+        if self._form == "PartialObjectMetadata":
+            return "PartialObjectMetadata", "meta.k8s.io/v1"
+        return kind.name, kind.api_version
 
     @property
     def shared(self) -> bool:

@@ -4,7 +4,7 @@ The resource is the driver's name, the amount again thousandths of a device:
 
     a partition       its part of the counters that it takes from its device, by the scarcest of them
     a share           (consumable capacity) its part of the device's capacity
-    a shared claim    once: it counts for the first pod that it is reserved for
+    a shared claim    once: for the first pod that it is reserved for, and for the next one when that has ended
     admin access      nothing: it looks, it does not hold
 
 A device whose slice is not known counts as a whole one.
@@ -18,8 +18,9 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from bayplan.cluster.objects import Object
-from bayplan.ledger.differ.reading import Odd, section
+from bayplan.ledger.differ.reading import Odd, instant, section
 from bayplan.ledger.rows import MILLI
+from bayplan.model.clock import Instant
 from bayplan.model.meta import Wire
 from bayplan.model.quantity import QuantityError, parse
 
@@ -105,40 +106,82 @@ class Device(msgspec.Struct, frozen=True):
     capacity: Mapping[str, int] = {}
 
 
+class Slice(msgspec.Struct, frozen=True):
+    """What is kept of a ResourceSlice."""
+
+    spec: _Slice
+    created_at: Instant | None = None
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What is kept of a ResourceClaim."""
+
+    pods: tuple[str, ...] = ()
+    """Those that it is reserved for, by uid."""
+    results: tuple[_Result, ...] = ()
+    """The devices that were allocated to it, and are held by it."""
+
+
+def read_slice(obj: Object, odd: list[Odd]) -> Slice:
+    """A ResourceSlice, as far as it can be read."""
+    return Slice(section(obj, "spec", _Slice, odd), instant(obj.meta.creation_timestamp))
+
+
+def read_claim(obj: Object, odd: list[Odd], drivers: tuple[str, ...] = DRIVERS) -> Claim:
+    """A ResourceClaim, as far as it can be read and is about GPUs."""
+    status = section(obj, "status", _ClaimStatus, odd)
+    if status.allocation is None or obj.meta.annotations.get(_MADE_FOR_REQUEST) == "true":
+        return Claim()
+    results = status.allocation.devices.results
+    return Claim(
+        tuple(each.uid for each in status.reserved_for if each.resource == "pods"),
+        tuple(each for each in results if is_gpu(each.driver, drivers) and not each.admin_access),
+    )
+
+
+def is_gpu(driver: str, drivers: tuple[str, ...] = DRIVERS) -> bool:
+    """Whether a driver's devices are GPUs."""
+    return any(fnmatchcase(driver, pattern) for pattern in drivers)
+
+
 class Pools:
     """What the slices of a cluster offer."""
 
-    def __init__(self, slices: Iterable[Object], odd: list[Odd], drivers: tuple[str, ...] = DRIVERS) -> None:
+    def __init__(self, slices: Iterable[Slice] = (), drivers: tuple[str, ...] = DRIVERS) -> None:
         self.devices: dict[tuple[str, str, str], Device] = {}
         """By driver, pool and name."""
         self.capacity: dict[str, dict[str, int]] = {}
         """Thousandths of devices by node and driver: whole devices, however they are cut."""
         self.models: dict[tuple[str, str], str] = {}
         """By node and driver."""
-        self._drivers = drivers
-        found = [section(each, "spec", _Slice, odd) for each in slices]
-        found = [each for each in found if self.is_gpu(each.driver)]
-        newest: dict[tuple[str, str], int] = {}
+        self.since: dict[tuple[str, str], Instant] = {}
+        """When the eldest slice of a node and driver was made."""
+        found = [each for each in slices if is_gpu(each.spec.driver, drivers)]
         for each in found:
-            key = (each.driver, each.pool.name)
-            newest[key] = max(newest.get(key, 0), each.pool.generation)
-        found = [each for each in found if each.pool.generation == newest[each.driver, each.pool.name]]
+            self._date(each)
+        newest: dict[tuple[str, str], int] = {}
+        for spec in (each.spec for each in found):
+            key = (spec.driver, spec.pool.name)
+            newest[key] = max(newest.get(key, 0), spec.pool.generation)
+        specs = [each.spec for each in found]
+        specs = [spec for spec in specs if spec.pool.generation == newest[spec.driver, spec.pool.name]]
         sets = {
-            (e.driver, e.pool.name, shared.name): _values(shared.counters)
-            for e in found
-            for shared in e.shared_counters
+            (spec.driver, spec.pool.name, shared.name): _values(shared.counters)
+            for spec in specs
+            for shared in spec.shared_counters
         }
         whole: set[tuple[str, str, str, str]] = set()
-        for each in found:
-            for device in each.devices:
-                self._add(each, device, sets, whole)
+        for spec in specs:
+            for device in spec.devices:
+                self._add(spec, device, sets, whole)
         for node, driver, _pool, _name in whole:
             offered = self.capacity.setdefault(node, {})
             offered[driver] = offered.get(driver, 0) + MILLI
 
-    def is_gpu(self, driver: str) -> bool:
-        """Whether a driver's devices are GPUs."""
-        return any(fnmatchcase(driver, pattern) for pattern in self._drivers)
+    def _date(self, found: Slice) -> None:
+        key = (found.spec.node_name, found.spec.driver)
+        if found.created_at is not None:
+            self.since[key] = min(self.since.get(key, found.created_at), found.created_at)
 
     def _add(
         self,
@@ -160,21 +203,16 @@ class Pools:
             self.models.setdefault((found.node_name, driver), model)
         self.devices[driver, pool, device.name] = Device(share, model, _values(device.capacity))
 
-    def held(self, claims: Iterable[Object], odd: list[Odd]) -> dict[str, dict[str, int]]:
-        """Thousandths of devices by the uid of the pod that holds them, and by driver."""
-        holders: dict[str, dict[str, int]] = {}
-        for claim in claims:
-            if claim.meta.annotations.get(_MADE_FOR_REQUEST) == "true":
-                continue
-            status = section(claim, "status", _ClaimStatus, odd)
-            pod = next((each.uid for each in status.reserved_for if each.resource == "pods"), "")
-            if not pod or status.allocation is None:
-                continue
-            for result in status.allocation.devices.results:
-                if self.is_gpu(result.driver) and not result.admin_access:
-                    held = holders.setdefault(pod, {})
-                    held[result.driver] = held.get(result.driver, 0) + self._share(result)
-        return holders
+    def held(self, claim: Claim) -> dict[str, int]:
+        """Thousandths of devices that a claim holds, by driver."""
+        held: dict[str, int] = {}
+        for result in claim.results:
+            held[result.driver] = held.get(result.driver, 0) + self._share(result)
+        return held
+
+    def knows(self, claim: Claim) -> bool:
+        """Whether a slice tells of every device of a claim."""
+        return all((each.driver, each.pool, each.device) in self.devices for each in claim.results)
 
     def _share(self, result: _Result) -> int:
         device = self.devices.get((result.driver, result.pool, result.device), Device())

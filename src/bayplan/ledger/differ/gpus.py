@@ -1,7 +1,8 @@
 """Which resources are GPUs, how many a pod asks for, and which model a node has: by vendor, by configuration.
 
 A pod's GPUs are counted as the scheduler counts (model/resources.py), in thousandths of a device. A part of a device (a
-MIG instance, a time slice) counts as one device unless a share is configured for its resource.
+MIG instance) counts as one device unless a share is configured for its resource. Where devices are shared in time, a
+node's label says how many pieces of each it offers, and a piece counts as that part of it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class GpuVendor(msgspec.Struct, frozen=True):
     """Resources that look like devices and are not."""
 
 
+_LONGEST_COUNT = 7
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 VENDORS = (
@@ -99,6 +101,15 @@ class GpuVendors:
         vendor = self.of(resource)
         return next((labels[key] for key in vendor.models if labels.get(key)), "") if vendor else ""
 
+    def pieces(self, resource: str, labels: Mapping[str, str]) -> int:
+        """Into how many pieces a node's devices of a resource are cut, each offered as one."""
+        name = resource.removesuffix(".shared")
+        renamed = name != resource
+        if resource in self._shares or not (renamed or labels.get(f"{name}.product", "").endswith("-SHARED")):
+            return 1
+        text = labels.get(f"{name}.replicas", "")
+        return max(int(text), 1) if text.isdecimal() and len(text) < _LONGEST_COUNT else 1
+
     def asked_for(self, obj: Object) -> bool:
         """Whether a pod may ask for devices, told without decoding it. Never wrong when it says no."""
         spec = obj.sections.get("spec")
@@ -120,10 +131,13 @@ def gpu_requests(pod: Pod, vendors: GpuVendors, odd: list[Odd]) -> dict[str, int
         return vendors.counted(pod_requests(_readable(pod, odd)))
 
 
-def capacity(resources: ResourceList, vendors: GpuVendors, odd: list[Odd]) -> dict[str, int]:
+def capacity(
+    resources: ResourceList, vendors: GpuVendors, odd: list[Odd], labels: Mapping[str, str] | None = None
+) -> dict[str, int]:
     """Thousandths of devices by resource that a node has."""
     devices = {name: text for name, text in resources.items() if vendors.of(name) is not None}
-    return vendors.counted({name: parse(text).value() for name, text in _sound(devices, odd).items()})
+    counted = vendors.counted({name: parse(text).value() for name, text in _sound(devices, odd).items()})
+    return {name: amount // vendors.pieces(name, labels or {}) for name, amount in counted.items()}
 
 
 def _readable(pod: Pod, odd: list[Odd]) -> Pod:

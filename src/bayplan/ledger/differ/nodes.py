@@ -42,6 +42,10 @@ class KnownNode(msgspec.Struct, frozen=True):
         period = self.periods.get(resource)
         return vendors.model(resource, self.labels) or (period.gpu_model if period else "")
 
+    def pieces_of(self, resource: str, vendors: GpuVendors) -> int:
+        """Into how many pieces its devices of a resource are cut."""
+        return vendors.pieces(resource, self.labels)
+
 
 def changed(known: KnownNode | None, obj: Object, seen: Seen) -> tuple[KnownNode, Rows]:
     """What is known after a version, and what it adds."""
@@ -50,7 +54,7 @@ def changed(known: KnownNode | None, obj: Object, seen: Seen) -> tuple[KnownNode
         return known, rows
     faults: list[Odd] = []
     status = section(obj, "status", NodeStatus, faults)
-    gpus = {**capacity(status.capacity, seen.vendors, faults), **seen.pools.capacity.get(obj.name, {})}
+    gpus = {**capacity(status.capacity, seen.vendors, faults, obj.meta.labels), **_sliced(known, obj.name, seen)}
     faults += anonymous(obj)
     row = _row(known, obj, status, gpus, seen, faults)
     periods = _periods(known, row, obj.meta.labels, gpus, seen, rows)
@@ -66,7 +70,7 @@ def refreshed(known: KnownNode, seen: Seen) -> tuple[KnownNode, Rows]:
     """What ResourceSlices add that came to be known, or changed, after the node."""
     rows = Rows()
     own = {name: period.gpus for name, period in known.periods.items() if seen.vendors.of(name) is not None}
-    gpus = {**own, **seen.pools.capacity.get(known.row.name, {})}
+    gpus = {**own, **_sliced(known, known.row.name, seen)}
     periods = _periods(known, known.row, known.labels, gpus, seen, rows)
     models = [period.gpu_model for _, period in sorted(periods.items())]
     row = msgspec.structs.replace(
@@ -120,7 +124,8 @@ def _row(
     spec = section(obj, "spec", NodeSpec, faults)
     ready = condition(status.conditions, "Ready")
     labels = obj.meta.labels
-    models = [_model(obj.name, resource, labels, seen) for resource in sorted(gpus)]
+    held = known.periods if known else {}
+    models = [_model(obj.name, resource, labels, seen, held.get(resource)) for resource in sorted(gpus)]
     created = known.row.created_at if known else sound(obj.meta.creation_timestamp, seen.at) or seen.at
     return GpuNode(
         cluster=seen.cluster,
@@ -138,8 +143,17 @@ def _row(
     )
 
 
-def _model(node: str, resource: str, labels: dict[str, str], seen: Seen) -> str:
-    return seen.vendors.model(resource, labels) or seen.pools.models.get((node, resource), "")
+def _sliced(known: KnownNode | None, node: str, seen: Seen) -> dict[str, int]:
+    """What a node offers by ResourceSlices; while they are not known, what it was known to."""
+    if seen.pools is not None:
+        return seen.pools.capacity.get(node, {})
+    held = known.periods if known is not None else {}
+    return {name: period.gpus for name, period in held.items() if seen.vendors.of(name) is None}
+
+
+def _model(node: str, resource: str, labels: dict[str, str], seen: Seen, period: NodePeriod | None) -> str:
+    sliced = seen.pools.models.get((node, resource), "") if seen.pools is not None else ""
+    return seen.vendors.model(resource, labels) or sliced or (period.gpu_model if period else "")
 
 
 def _same(was: GpuNode, now: GpuNode) -> bool:
@@ -150,16 +164,18 @@ def _periods(
     known: KnownNode | None, row: GpuNode, labels: dict[str, str], gpus: dict[str, int], seen: Seen, rows: Rows
 ) -> dict[str, NodePeriod]:
     """A node seen for the first time has had its devices since it was made: its pods may be as old."""
-    start = row.created_at if known is None else seen.at
     held = known.periods if known else {}
     still: dict[str, NodePeriod] = {}
     for resource in {**held, **gpus}:
         period, offered = held.get(resource), gpus.get(resource, 0)
-        model = _model(row.name, resource, labels, seen) or (period.gpu_model if period else "")
+        model = _model(row.name, resource, labels, seen, period)
         if period is not None and period.gpus == offered and period.gpu_model == model:
             still[resource] = period
             continue
         named = period is not None and period.gpus == offered and not period.gpu_model
+        start = row.created_at if known is None else seen.at
+        if period is None and seen.pools is not None and (sliced := seen.pools.since.get((row.name, resource))):
+            start = min(max(sliced, row.created_at), seen.at)
         begin = period.start_at if period is not None and (named or seen.at <= period.start_at) else start
         if period is not None and begin != period.start_at:
             rows.add(closed(period, seen_end(seen), row.resource_version))

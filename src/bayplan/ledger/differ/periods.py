@@ -42,6 +42,8 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     lived: Life | None
     """None: this is the first sight of it."""
     models: dict[str, str]
+    late: frozenset[str] = frozenset()
+    """Resources of which only now the right number is known: it has held from the beginning."""
 
     @property
     def end(self) -> End:
@@ -93,8 +95,7 @@ def _gpus(held: dict[str, GpuPeriod], step: Step, rows: Rows) -> dict[str, GpuPe
         return held
     just_bound = step.lived is None or step.lived.bound_at is None
     over = life.end is not None
-    wanted = facts.gpus if just_bound or not over else {}
-    start = life.bound_at if just_bound else step.seen.at
+    wanted = facts.gpus if just_bound or not over else {name: facts.gpus[name] for name in step.late}
     still: dict[str, GpuPeriod] = {}
     for resource in {**held, **wanted} if held.keys() != wanted.keys() else held:
         period, gpus = held.get(resource), wanted.get(resource, 0)
@@ -104,15 +105,29 @@ def _gpus(held: dict[str, GpuPeriod], step: Step, rows: Rows) -> dict[str, GpuPe
                 period = msgspec.structs.replace(period, gpu_model=model, resource_version=facts.resource_version)
                 rows.add(period)
         elif gpus:
-            # A claim is allocated before its pod is bound, whichever of the two is heard of first.
-            begin = life.bound_at if period is None and resource in facts.claimed else start
-            period = _followed(period, _gpu_period(step, resource, gpus, begin), step.end, rows)
+            begin = _begin(step, resource, period)
+            end = step.end if begin == step.seen.at else End(begin)
+            period = _followed(period, _gpu_period(step, resource, gpus, begin), end, rows)
         elif period is not None:
             rows.add(closed(period, step.end, facts.resource_version))
             continue
         if period is not None and period.end_at is None:
             still[resource] = period
     return still
+
+
+def _begin(step: Step, resource: str, period: GpuPeriod | None) -> Instant:
+    """When a pod came to have what it has: by its binding, by a resize, or as a claim that pods share passed to it."""
+    facts, bound_at = step.facts, step.life.bound_at
+    assert bound_at is not None
+    earliest = period.start_at if period is not None else bound_at
+    claimed = resource in facts.claimed
+    told = step.seen.claimed(facts.uid) if claimed else None
+    if told is not None and told.since is not None and resource in told.devices:
+        return told.since if told.since > earliest else earliest
+    just_bound = step.lived is None or step.lived.bound_at is None
+    from_there = resource in step.late or just_bound or (claimed and period is None)
+    return earliest if from_there else step.seen.at
 
 
 def _gpu_period(step: Step, resource: str, gpus: int, start: Instant) -> GpuPeriod:
@@ -142,6 +157,9 @@ def _running(open_: RunningPeriod | None, step: Step, rows: Rows) -> RunningPeri
         if not runs:
             rows.add(closed(open_, step.end, facts.resource_version))
             return None
+        if step.late:
+            rows.add(_running_period(step, open_.start_at))
+            return _running_period(step, open_.start_at)
         return _followed(open_, _running_period(step, step.seen.at), step.end, rows)
     just_started = life.started_at is not None and (step.lived is None or step.lived.started_at is None)
     if not runs and not (just_started and life.end is not None):

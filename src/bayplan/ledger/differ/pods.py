@@ -22,7 +22,7 @@ from bayplan.ledger.differ.gpus import GpuVendors
 from bayplan.ledger.differ.life import End, Life, live_on, seen_end
 from bayplan.ledger.differ.people import UserRule
 from bayplan.ledger.differ.periods import Holdings, Step, end_all, moved_on
-from bayplan.ledger.differ.reading import Odd, identity, version
+from bayplan.ledger.differ.reading import Odd, section, version
 from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.rows import (
     GpuPeriod,
@@ -34,9 +34,12 @@ from bayplan.ledger.rows import (
     Rows,
     RunningPeriod,
 )
+from bayplan.ledger.snapshots import lay_out
 from bayplan.ledger.store.port import Remembered
 from bayplan.model.clock import Instant
+from bayplan.model.pods import PodSpec
 
+_CLAIMS = b'"resourceClaims"'
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -57,8 +60,14 @@ class KnownPod(msgspec.Struct, frozen=True, gc=False):
 
 
 def concerns(known: KnownPod | None, obj: Object, seen: Seen) -> bool:
-    """Whether a pod is the ledger's business: it asks for GPUs, has them by claims, or did once."""
-    if known is not None or seen.claimed(identity(obj)):
+    """Whether a pod is the ledger's business: it asks for GPUs, or did once.
+
+    One that refers to claims is, from its first version on: what of is told later, and then the first version is gone.
+    """
+    if known is not None:
+        return True
+    spec = obj.sections.get("spec")
+    if spec is not None and _CLAIMS in spec.raw and section(obj, "spec", PodSpec, []).resource_claims:
         return True
     return seen.vendors.asked_for(obj) and bool(pod_facts(obj, seen.vendors, seen.people).gpus)
 
@@ -76,12 +85,13 @@ def _followed(known: KnownPod | None, obj: Object, seen: Seen, rows: Rows, *, la
     facts = _claiming(pod_facts(obj, seen.vendors, seen.people, was), was, seen)
     life = live_on(lived, was, facts, seen)
     models = _models(known.models if known else {}, facts, seen)
-    holdings = moved_on(known.holdings if known else Holdings(), Step(facts, life, seen, lived, models), rows)
+    step = Step(facts, life, seen, lived, models, _late(was, facts, seen))
+    holdings = moved_on(known.holdings if known else Holdings(), step, rows)
     row = _row(facts, life, seen, known)
     rows.add(row, *transitions.transitions(was, lived, facts, life, seen))
     rows.add(*from_conditions(was, facts, seen))
     odd = facts.odd if was is None or not facts.odd else tuple(each for each in facts.odd if each not in was.odd)
-    hash_ = _snapshot(known.spec_hash if known else b"", obj, facts, seen, rows, last=last)
+    hash_ = _snapshot(known, obj, facts, seen, rows, last=last)
     nameless = (*(known.nameless if known else ()), *_nameless(rows))
     now = KnownPod(facts, life, row, holdings, models, nameless, hash_, odd)
     _resources(known, now, seen, rows)
@@ -132,7 +142,7 @@ def refreshed(known: KnownPod, seen: Seen) -> tuple[KnownPod, Rows]:
     root = (owner and seen.root_of(owner)) or known.row.root_uid
     if facts is known.facts and models == known.models and root == known.row.root_uid:
         return known, rows
-    step = Step(facts, known.life, seen, known.life, models)
+    step = Step(facts, known.life, seen, known.life, models, _late(known.facts, facts, seen))
     holdings = moved_on(known.holdings, step, rows)
     late = [each for each in known.nameless if each.resource in models]
     rows.add(*[msgspec.structs.replace(each, gpu_model=models[each.resource]) for each in late])
@@ -184,9 +194,38 @@ def _row(facts: PodFacts, life: Life, seen: Seen, known: KnownPod | None) -> Gpu
 
 
 def _claiming(facts: PodFacts, was: PodFacts | None, seen: Seen) -> PodFacts:
-    """With what the pod has by claims. A claim that is given back is given back because the pod has ended."""
-    claimed = seen.claimed(facts.uid) or (was.claimed if was else {})
+    """With what others say of its GPUs: its claims, and its node, whose devices may be cut into pieces.
+
+    A claim that is given back is given back because the pod has ended, so nothing that was known is taken back.
+    """
+    told = seen.claimed(facts.uid)
+    same = was is not None and was is not facts and was.counted is facts.counted and was.node == facts.node
+    if told is None and was is not None and same:
+        return msgspec.structs.replace(facts, claimed=was.claimed) if was.claimed else facts
+    claimed = {**(was.claimed if was else {}), **(told.devices if told else {})}
+    for resource, asked in facts.counted.asked.items() if facts.node else ():
+        pieces = seen.pieces_of(facts.node, resource)
+        if pieces > 1:
+            claimed[resource] = asked // pieces
     return facts if claimed == facts.claimed else msgspec.structs.replace(facts, claimed=claimed)
+
+
+def _late(was: PodFacts | None, facts: PodFacts, seen: Seen) -> frozenset[str]:
+    """The resources of which others tell another number than was known, although the pod asks for what it did.
+
+    An allocation is made before the pod is bound, and never changed, so it is the right number from the beginning on;
+    except where a claim that pods share has passed to this one.
+    """
+    if was is None or facts.claimed == was.claimed:
+        return frozenset()
+    told = seen.claimed(facts.uid)
+    passed = told is not None and told.since is not None
+    asks, asked = facts.counted.asked, was.counted.asked
+    return frozenset(
+        name
+        for name, amount in facts.claimed.items()
+        if was.claimed.get(name) != amount and (asks[name] == asked.get(name) if name in asks else not passed)
+    )
 
 
 def _nameless(rows: Rows) -> list[GpuPeriod]:
@@ -227,8 +266,9 @@ def _resources(was: KnownPod | None, now: KnownPod, seen: Seen, rows: Rows) -> N
         )
 
 
-def _snapshot(known_hash: bytes, obj: Object, facts: PodFacts, seen: Seen, rows: Rows, *, last: bool) -> bytes:
-    packed = seen.pack(obj)
+def _snapshot(known: KnownPod | None, obj: Object, facts: PodFacts, seen: Seen, rows: Rows, *, last: bool) -> bytes:
+    known_hash = known.spec_hash if known else b""
+    packed = lay_out(obj, known_hash if known and known.facts.spec is facts.spec else b"")
     if packed.spec_hash and packed.spec_hash != known_hash:
         rows.add(packed.blob(seen.cluster, seen.at))
     rows.add(
@@ -269,7 +309,8 @@ def _remembered(
 ) -> KnownPod:
     facts = _facts_of(row) if last is None else pod_facts(Object.from_raw(POD, last), vendors, people)
     # A snapshot may hold less than was seen (managedFields); what the row says was found in the whole.
-    claimed = {p.resource: p.gpus for p in periods if isinstance(p, GpuPeriod) and p.resource not in facts.gpus}
+    held = {period.resource: period.gpus for period in periods if isinstance(period, GpuPeriod)}
+    claimed = {resource: gpus for resource, gpus in held.items() if facts.gpus.get(resource) != gpus}
     facts = msgspec.structs.replace(
         facts, user=row.user, resource_version=row.resource_version, claimed=claimed if facts.whole else {}
     )

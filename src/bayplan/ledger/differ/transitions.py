@@ -87,8 +87,8 @@ def transitions(
             _container(teller, old.get(status.name, _NO_STATUS), status)
     if lived.bound_at is None and life.bound_at is not None:
         teller.tell("Bound", life.bound_at, facts.node)
-    if was.whole and was.gpus is not facts.gpus:
-        _resizes(teller, was.gpus, facts.gpus)
+    if was.whole and was.counted is not facts.counted:
+        _resizes(teller, was.counted.asked, facts.counted.asked)
     if facts.deleting and not was.deleting:
         teller.tell("Deleting", sound(facts.deletion_asked_at, seen.at))
     return teller.events

@@ -193,6 +193,11 @@ class Owners:
         last = above[-1] if above else owner
         return self._hints.get(last, last)
 
+    def is_root(self, uid: str) -> bool:
+        """Whether it is a workload that was seen, stands above GPU pods and below nobody."""
+        workload = self._workloads.get(uid)
+        return workload is not None and workload.involved and workload.seen and not self._chains.parent(uid)
+
     def kinds(self) -> dict[GroupKind, Watch]:
         """The kinds that must be followed now (as of the last flush): one watch each, however many workloads.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 
 from bayplan.cluster.objects import Object
+from bayplan.cluster.salvage import UNREADABLE
 from bayplan.ledger.differ.people import UserRule, user_of
 from bayplan.ledger.differ.reading import instant, version
 from bayplan.ledger.owners.workload import Workload
@@ -45,9 +45,6 @@ def _section(obj: Object, name: str, faults: list[str]) -> Any:
         return None
     try:
         return found.plain()
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+    except UNREADABLE as error:
         faults.append(f"{name}: {error}")
-    try:
-        return json.loads(found.raw)  # takes a lone surrogate, which msgspec refuses
-    except (ValueError, RecursionError):
         return None

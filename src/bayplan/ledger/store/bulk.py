@@ -1,7 +1,8 @@
 """The statement that writes many rows of a table at once, for each database.
 
-PostgreSQL gets one array a column (`unnest`): one round trip a table, and the plan is cached; from a thousand rows on
-COPY into a temporary table is quicker (11,300 pod updates a second beside 6,800, in batches of 2,000). SQLite runs one
+PostgreSQL gets one array a column (`unnest`): one round trip a table, and the plan is cached; from some hundred rows on
+COPY into a temporary table takes less of this process (16 microseconds a pod update in batches of 1,000, arrays 42),
+though more of the server's (75 and 65). SQLite runs one
 prepared statement over the rows. MySQL and MariaDB have no condition on an upsert, so each column asks for itself;
 assignments go from left to right there, so the columns of the condition come last.
 """
@@ -65,6 +66,16 @@ def staging(kind: type[Row]) -> tuple[str, str, str]:
     make = f'CREATE TEMP TABLE IF NOT EXISTS {name} (LIKE "{kind.table}") ON COMMIT DELETE ROWS'
     move = f'INSERT INTO "{kind.table}" SELECT * FROM {name} {_conflict(kind)}'  # noqa: S608 - names of our own
     return name, make, move
+
+
+@functools.cache
+def bulk_delete(kind: type[Row]) -> str:
+    """DELETE by keys on PostgreSQL: one array a column of the key."""
+    columns = TABLES[kind].columns
+    arrays = ", ".join(f"${i}::{_postgres_type(columns[name].type)}" for i, name in enumerate(kind.key, 1))
+    names = ", ".join(f'"{name}"' for name in kind.key)
+    same = " AND ".join(f'"{kind.table}"."{name}" = old."{name}"' for name in kind.key)
+    return f'DELETE FROM "{kind.table}" USING unnest({arrays}) AS old({names}) WHERE {same}'  # noqa: S608 - names of our own
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import aiosqlite
+import asyncmy
 import sqlalchemy as sa
 from sqlalchemy import AsyncAdaptedQueuePool
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -69,6 +70,12 @@ async def _sqlite(uri: str, settings: StoreSettings) -> aiosqlite.Connection:
     return connection
 
 
+async def _greeted(within: float, **arguments: Any) -> Any:
+    """A connection, unless the server takes longer than that to greet: the driver's own limit is for TCP alone."""
+    async with asyncio.timeout(within):
+        return await asyncmy.connect(**arguments)
+
+
 def _mysql(address: Address, settings: StoreSettings, common: dict[str, Any]) -> AsyncEngine:
     logging.getLogger("asyncmy").setLevel(logging.ERROR)  # it logs the server's notes on style; errors are raised
     engine = create_async_engine(
@@ -78,6 +85,7 @@ def _mysql(address: Address, settings: StoreSettings, common: dict[str, Any]) ->
             "charset": "utf8mb4",
             "ssl": settings.tls_context(),
             "program_name": PROGRAM,
+            "async_creator_fn": functools.partial(_greeted, settings.connect_timeout),
         },
         isolation_level="READ COMMITTED",  # no locks on the gaps between keys: two clusters' ledgers do not meet
         **common,

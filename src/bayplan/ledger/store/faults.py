@@ -30,6 +30,7 @@ _SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_FULL", "SQLIT
 _DRIVERS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncmy.errors.MySQLError,
     sqlite3.Error,
     OverflowError,  # what SQLite's driver says to a number that fits no column
@@ -51,6 +52,8 @@ def is_temporary(error: BaseException) -> bool:
     match error:
         case asyncpg.PostgresError():
             return (error.sqlstate or "").startswith(_POSTGRES)
+        case asyncpg.InternalClientError():
+            return True  # the server died in the middle of an operation, and the driver lost its place
         case asyncpg.InterfaceError():
             return not isinstance(error, ValueError)  # a value that does not fit is an InterfaceError too
         case asyncmy.errors.MySQLError():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -12,7 +13,7 @@ from bayplan.ledger.rows import GpuPod, PodSnapshot, Row, SpecBlob
 from bayplan.ledger.snapshots import unpack
 from bayplan.ledger.store.faults import translated
 from bayplan.ledger.store.schema import KINDS, TABLES
-from bayplan.ledger.store.settings import Address
+from bayplan.ledger.store.settings import Address, Dialect
 from bayplan.model.clock import Instant
 
 __all__ = ["TABLES", "PodThen", "Readable", "fetch", "select_rows", "state_at"]
@@ -77,32 +78,37 @@ async def rows_on(connection: AsyncConnection, statement: sa.Select[Any]) -> lis
     return [kind(**dict(zip(names, row, strict=True))) for row in found]
 
 
-def _newest(pod: sa.ColumnElement[str], cluster: str, at: Instant | None) -> sa.ScalarSelect[Any]:
-    """The resourceVersion of a pod's newest version that was observed at or before a time."""
-    inner = TABLES[PodSnapshot].alias("newest").c
-    query = sa.select(inner.resource_version).where(inner.cluster == cluster, inner.pod_uid == pod)
+def _newest(of: Any, columns: Sequence[Any], pod: sa.ColumnElement[str], cluster: str, at: Instant | None) -> Any:
+    """Columns of a pod's newest version that was observed at or before a time."""
+    query = sa.select(*columns).where(of.cluster == cluster, of.pod_uid == pod).limit(1)
     if at is None:
-        query = query.order_by(inner.resource_version.desc())
-    else:
-        query = query.where(inner.observed_at <= at).order_by(inner.observed_at.desc(), inner.resource_version.desc())
-    return query.limit(1).scalar_subquery()
+        return query.order_by(of.resource_version.desc())
+    return query.where(of.observed_at <= at).order_by(of.observed_at.desc(), of.resource_version.desc())
 
 
-def versions_of(cluster: str, pods: sa.Select[Any] | sa.CompoundSelect[Any], at: Instant | None) -> sa.Select[Any]:
-    """The stored version, at a time or the last, of each pod whose uid is selected."""
+def versions_of(
+    dialect: Dialect, cluster: str, pods: sa.Select[Any] | sa.CompoundSelect[Any], at: Instant | None
+) -> sa.Select[Any]:
+    """The stored version, at a time or the last, of each pod whose uid is selected, unless the pod was gone with it.
+
+    PostgreSQL goes from the index to the row at once (LATERAL), the others by the version's key: SQLite and MariaDB
+    know no LATERAL, and with MariaDB rows lie by their key anyway.
+    """
     wanted = pods.subquery("wanted").c.uid
-    columns = (_SNAPSHOT.pod_uid, _SNAPSHOT.namespace, _SNAPSHOT.name, _SNAPSHOT.resource_version)
-    of_pod = sa.and_(
-        _SNAPSHOT.cluster == cluster,
-        _SNAPSHOT.pod_uid == wanted,
-        _SNAPSHOT.resource_version == _newest(wanted, cluster, at),
-    )
-    of_spec = sa.and_(_BLOB.cluster == cluster, _BLOB.hash == _SNAPSHOT.spec_hash)
+    if dialect is Dialect.POSTGRESQL:
+        version = _newest(_SNAPSHOT, list(_SNAPSHOT), wanted, cluster, at).lateral("version").c
+        found = wanted.table.join(version.resource_version.table, sa.true())
+    else:
+        version, inner = _SNAPSHOT, TABLES[PodSnapshot].alias("newest").c
+        newest = _newest(inner, [inner.resource_version], wanted, cluster, at).scalar_subquery()
+        of_pod = sa.and_(version.cluster == cluster, version.pod_uid == wanted, version.resource_version == newest)
+        found = wanted.table.join(TABLES[PodSnapshot], of_pod)
+    of_spec = sa.and_(_BLOB.cluster == cluster, _BLOB.hash == version.spec_hash)
+    columns = (version.pod_uid, version.namespace, version.name, version.resource_version, version.observed_at)
     return (
-        sa.select(*columns, _SNAPSHOT.observed_at, _SNAPSHOT.state, _BLOB.data)
-        .select_from(wanted.table)
-        .join(TABLES[PodSnapshot], of_pod)
-        .outerjoin(TABLES[SpecBlob], of_spec)
+        sa.select(*columns, version.state, _BLOB.data)
+        .select_from(found.outerjoin(TABLES[SpecBlob], of_spec))
+        .where(version.gone.is_(False))
     )
 
 
@@ -116,7 +122,7 @@ async def state_at(store: Readable, cluster: str, at: Instant, uid: str | None =
         pods = pods.where(_POD.uid == uid)
     # Two ranges of an index: no database makes that of an OR.
     alive = sa.union_all(pods.where(_POD.gone_at.is_(None)), pods.where(_POD.gone_at > at))
-    statement = versions_of(cluster, alive, at).where(_SNAPSHOT.gone.is_(False))
+    statement = versions_of(store.address.dialect, cluster, alive, at)
     with translated(store.address):
         async with store.engine.connect() as connection:
             found = [PodThen(*row) for row in await connection.execute(statement)]

@@ -1,26 +1,31 @@
 """What is old is let go, a chunk at a time, between commits, so that nobody waits for it.
 
-    versions    those between a pod's first and its last; of each pod the newest one before the limit stays too, so that
-                the state at every later time is exact; the same for workloads
+    versions    all of a pod or workload that was gone before the limit; of others those between the first and the
+                newest one before the limit, so that the state at every later time is exact
     events      of pods that were gone before the limit
     use         every measurement before the limit
+    specs       those that no version is left of
 
-Pods, workloads, nodes, periods and disruptions stay: they are few, and sums over any time rest on them. Specifications
-stay as well: nearly all of them belong to a first or a last version.
+Pods, workloads, nodes, periods and disruptions stay: they are few, and sums over any time rest on them. So what grows
+for ever is a row or two for each pod there ever was, some hundred bytes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
-from bayplan.ledger.rows import GpuPod, GpuPodsEvent, GpuUse, PodSnapshot, Row, WorkloadSnapshot
+from bayplan.ledger.rows import GpuPod, GpuPodsEvent, GpuUse, PodSnapshot, Row, SpecBlob, WorkloadSnapshot
+from bayplan.ledger.store.bulk import bulk_delete
 from bayplan.ledger.store.faults import translated
+from bayplan.ledger.store.merging import Values
 from bayplan.ledger.store.schema import TABLES
+from bayplan.ledger.store.settings import Dialect
 from bayplan.ledger.store.sql import SqlStore
-from bayplan.model.clock import Instant
+from bayplan.model.clock import Instant, monotonic
 
 CHUNK = 1000
 
@@ -32,15 +37,25 @@ class Pruned(msgspec.Struct, frozen=True):
     workload_versions: int = 0
     events: int = 0
     use: int = 0
+    specs: int = 0
 
 
-def _between(kind: type[Row], owner: str, cluster: str, before: Instant) -> sa.Select[Any]:
-    """Versions that have an older one beside them, and a newer one that is itself before the limit."""
+def _old_versions(kind: type[Row], owner: str, cluster: str, before: Instant) -> sa.Select[Any]:
+    """Versions of what was gone before the limit, and those that have an older one beside them and a newer one that is
+    itself before the limit.
+    """
     table, other = TABLES[kind], TABLES[kind].alias("other")
     same = sa.and_(other.c.cluster == cluster, other.c[owner] == table.c[owner])
     older = sa.exists().where(same, other.c.resource_version < table.c.resource_version)
     newer = sa.exists().where(same, other.c.resource_version > table.c.resource_version, other.c.observed_at < before)
-    return _keys(kind).where(table.c.cluster == cluster, table.c.observed_at < before, older, newer)
+    if kind is PodSnapshot:
+        pod = TABLES[GpuPod].c
+        gone = sa.exists().where(pod.cluster == cluster, pod.uid == table.c[owner], pod.gone_at < before)
+    else:
+        gone = sa.exists().where(same, other.c.gone.is_(True), other.c.observed_at < before)
+    return _keys(kind).where(
+        table.c.cluster == cluster, table.c.observed_at < before, sa.or_(sa.and_(older, newer), gone)
+    )
 
 
 def _keys(kind: type[Row]) -> sa.Select[Any]:
@@ -74,30 +89,76 @@ async def prune(store: SqlStore, cluster: str, before: Instant, *, chunk: int = 
         return await _delete(store, kind, old, chunk)
 
     return Pruned(
-        pod_versions=await delete(PodSnapshot, _between(PodSnapshot, "pod_uid", cluster, before)),
-        workload_versions=await delete(WorkloadSnapshot, _between(WorkloadSnapshot, "workload_uid", cluster, before)),
+        pod_versions=await delete(PodSnapshot, _old_versions(PodSnapshot, "pod_uid", cluster, before)),
+        workload_versions=await delete(
+            WorkloadSnapshot, _old_versions(WorkloadSnapshot, "workload_uid", cluster, before)
+        ),
         events=await delete(GpuPodsEvent, _old_events(cluster, before)),
         use=await delete(GpuUse, _old_use(cluster, before)),
+        specs=await _delete_specs(store, cluster, before, chunk),
     )
+
+
+async def prune_use(store: SqlStore, cluster: str, before: Instant, *, chunk: int = CHUNK) -> int:
+    """Let go of measurements alone: they are many, and may be kept for a shorter time. Raises as `prune` does."""
+    return await _delete(store, GpuUse, _old_use(cluster, before), chunk)
 
 
 async def _delete(store: SqlStore, kind: type[Row], old: sa.Select[Any], chunk: int) -> int:
     """Rows by their keys, oldest first, a chunk a transaction; each goes on where the one before it ended, so that rows
-    that stay are looked at once.
+    that stay are looked at once. Between chunks it rests as long as it worked: half of the time is the commits' own.
     """
-    table, time = TABLES[kind], _time(kind)
-    # One key a statement: SQLite reads the whole table for a list of them.
-    statement = sa.delete(table).where(*(table.c[name] == sa.bindparam(f"key_{name}") for name in kind.key))
+    time = _time(kind)
     deleted, since = 0, 0
     while True:
+        start = monotonic()
         with translated(store.address):
             async with store.engine.connect() as connection:
                 page = old.where(time >= since).order_by(time).limit(chunk)
                 found = [tuple(row) for row in await connection.execute(page)]
             if not found:
                 return deleted
-            async with store.writing, store.engine.begin() as connection:
-                keys = [{f"key_{name}": value for name, value in zip(kind.key, row[1:], strict=True)} for row in found]
-                await connection.execute(statement, keys)
-        deleted += len(found)
+            deleted += await _let_go(store, kind, [row[1:] for row in found])
         since = found[-1][0]
+        await asyncio.sleep(monotonic() - start)
+
+
+async def _let_go(store: SqlStore, kind: type[Row], keys: list[Values]) -> int:
+    async with store.writing, store.engine.begin() as connection:
+        if kind is SpecBlob:
+            keys = [key for key in keys if key[1] not in store.used]
+        if not keys:
+            return 0
+        if store.address.dialect is Dialect.POSTGRESQL:
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            await driver.execute(bulk_delete(kind), *zip(*keys, strict=True))
+            return len(keys)
+        # One key a statement: SQLite reads the whole table for a list of them.
+        columns = TABLES[kind].c
+        statement = sa.delete(TABLES[kind]).where(*(columns[name] == sa.bindparam(f"key_{name}") for name in kind.key))
+        names = [f"key_{name}" for name in kind.key]
+        await connection.execute(statement, [dict(zip(names, key, strict=True)) for key in keys])
+        return len(keys)
+
+
+def _unused_specs(cluster: str, before: Instant) -> sa.Select[Any]:
+    blob = TABLES[SpecBlob].c
+    versions = (TABLES[kind].c for kind in (PodSnapshot, WorkloadSnapshot))
+    # A union takes each hash once; joined, every database reads the versions once, and none for each specification.
+    used = sa.union(*(sa.select(each.spec_hash).where(each.cluster == cluster) for each in versions)).subquery("used")
+    return (
+        sa.select(blob.hash)
+        .select_from(TABLES[SpecBlob].outerjoin(used, used.c.spec_hash == blob.hash))
+        .where(blob.cluster == cluster, blob.first_seen < before, used.c.spec_hash.is_(None))
+    )
+
+
+async def _delete_specs(store: SqlStore, cluster: str, before: Instant, chunk: int) -> int:
+    """Specifications without versions. While they are looked for, a new pod may come that has one of them: the store
+    says which are in use again. Only the cluster's own ledger calls this, and it is the only one to write.
+    """
+    store.used.clear()
+    with translated(store.address):
+        async with store.engine.connect() as connection:
+            unused = [(cluster, row.hash) for row in await connection.execute(_unused_specs(cluster, before))]
+        return sum([await _let_go(store, SpecBlob, unused[at : at + chunk]) for at in range(0, len(unused), chunk)])

@@ -67,9 +67,6 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     tls: Tls = Tls.OFF
     tls_authority: str = ""
     """File with the authorities that may sign the server's certificate; empty: the system's."""
-    tls_certificate: str = ""
-    """File with the client's own certificate, for servers that ask for one; `tls_key` has its key."""
-    tls_key: str = ""
 
     def tls_context(self) -> ssl.SSLContext | None:
         """How to encrypt; None: not at all. Raises DatabaseUrlError when a file cannot be read."""
@@ -80,8 +77,6 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
             if self.tls is Tls.REQUIRED:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
-            if self.tls_certificate:
-                context.load_cert_chain(self.tls_certificate, self.tls_key or None)
         except (OSError, ssl.SSLError) as error:
             raise DatabaseUrlError(f"TLS files for the database cannot be read: {error}") from error
         return context

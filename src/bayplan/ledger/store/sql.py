@@ -16,10 +16,11 @@ from bayplan.ledger.rows import (
     Period,
     Row,
     Rows,
+    SpecBlob,
     StreamPosition,
     WorkloadPodReference,
 )
-from bayplan.ledger.snapshots import unpack
+from bayplan.ledger.snapshots import squeezed, unpack
 from bayplan.ledger.store.engines import engine_for
 from bayplan.ledger.store.faults import translated
 from bayplan.ledger.store.merging import folded
@@ -28,7 +29,7 @@ from bayplan.ledger.store.port import Remembered
 from bayplan.ledger.store.reading import rows_on, select_rows, versions_of
 from bayplan.ledger.store.schema import TABLES
 from bayplan.ledger.store.settings import Address, StoreSettings, parse_url
-from bayplan.ledger.store.writers import Writer, writer_for
+from bayplan.ledger.store.writers import Batch, Writer, writer_for
 
 _PERIODS = tuple(kind for kind in ROWS if issubclass(kind, Period))
 
@@ -41,14 +42,17 @@ class SqlStore:
         self.engine = engine
         self.writing = asyncio.Lock()
         """One transaction at a time: commits keep their order, and retention comes between them."""
+        self.used: set[bytes] = set()
+        """Specifications that were written since somebody emptied this: retention leaves them alone."""
         self._writer = writer
 
     async def commit(self, rows: Rows) -> None:
         """Write all or nothing. Raises StoreUnavailableError (try again), StoreRefusedError."""
-        batch = [(kind, folded(kind, rows.by_type[kind])) for kind in ROWS if rows.by_type.get(kind)]
-        if not batch:
+        if not len(rows):
             return
         async with self.writing:
+            self.used.update(row.hash for row in rows.by_type.get(SpecBlob, ()) if isinstance(row, SpecBlob))
+            batch = await asyncio.to_thread(_made_ready, rows)
             with translated(self.address):
                 await self._writer.write(batch)
 
@@ -62,7 +66,7 @@ class SqlStore:
                     return tuple(await rows_on(connection, select_rows(kind).where(of_cluster, *where)))
 
                 pods = _present(cluster)
-                last = await connection.execute(versions_of(cluster, pods, None))
+                last = await connection.execute(versions_of(self.address.dialect, cluster, pods, None))
                 streams = await read(StreamPosition)
                 return Remembered(
                     pods=await read(GpuPod, TABLES[GpuPod].c.gone_at.is_(None)),
@@ -80,6 +84,11 @@ class SqlStore:
         """Let go of connections."""
         await self._writer.close()
         await self.engine.dispose()
+
+
+def _made_ready(rows: Rows) -> Batch:
+    rows = squeezed(rows)
+    return [(kind, folded(kind, rows.by_type[kind])) for kind in ROWS if rows.by_type.get(kind)]
 
 
 def _present(cluster: str) -> sa.Select[Any]:

@@ -116,9 +116,12 @@ class Holds:
     def _settle(self, leaves: list[str]) -> list[BayplanError]:
         """Write what these groups and those above them should have now. Returns what the kernel refused.
 
-        First what rises, from the top, then what falls, from the bottom: no child is ever above its parent.
+        First what rises, from the top, then what falls, from the bottom: no child is ever above its parent. A limit
+        that could not be given back before, for a parent was below it, is tried again each time.
         """
-        lineage = sorted({path for leaf in leaves for path in _lineage(leaf)}, key=lambda path: path.count("/"))
+        concerned = {path for leaf in leaves for path in _lineage(leaf)}
+        owed = {path for leaf in self._written if leaf not in self._holds for path in _lineage(leaf)}
+        lineage = sorted(concerned | owed, key=lambda path: path.count("/"))
         before = {path: known for path in lineage if (known := self._in_force(path)) is not None}
         ours = [*before]
         for path in ours:
@@ -133,7 +136,8 @@ class Holds:
                 self._forget(path)
                 gone = True
             except (WriteRefusedError, UnsupportedError, FullJournalError) as error:
-                refusals.append(error)
+                if path in concerned:
+                    refusals.append(error)
         return refusals + (self._settle(leaves) if gone else [])  # those above were raised for one that is no more
 
     def _write(self, path: str) -> None:

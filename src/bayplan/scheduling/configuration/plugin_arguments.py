@@ -30,6 +30,9 @@ from bayplan.scheduling.arguments import (
     VolumeBindingArgs,
 )
 from bayplan.scheduling.configuration.document import API_VERSION
+from bayplan.scheduling.gpus.asking import WHOLE
+from bayplan.scheduling.plugins.gpu_policies.chance import RandomArgs
+from bayplan.scheduling.plugins.gpu_policies.fragmentation import FgdArgs
 from bayplan.scheduling.profiles import PLUGINS
 
 Problem = tuple[str, str]
@@ -227,6 +230,18 @@ def _label_names(path: str, name: str) -> Iterator[Problem]:
         yield path, invalid(name, problem)
 
 
+def _expected(args: FgdArgs, _: Mapping[str, Any]) -> Iterator[Problem]:
+    for number, pod in enumerate(args.typical_pods):
+        place = f"typicalPods[{number}]"
+        for name, value in (("cpuMilli", pod.cpu_milli), ("gpus", pod.gpus)):
+            if value < 0:
+                yield f"{place}.{name}", invalid(value, "must not be negative")
+        if pod.gpus > 0 and not 0 < pod.gpu_milli <= WHOLE:
+            yield f"{place}.gpuMilli", invalid(pod.gpu_milli, f"not in valid range [1-{WHOLE}]")
+        if not pod.weight > 0:
+            yield f"{place}.weight", invalid(pod.weight, "must be greater than 0")
+
+
 _RULES: dict[type[Wire], Callable[[Any, Mapping[str, Any]], Iterator[Problem]]] = {
     DefaultPreemptionArgs: _preemption,
     DynamicResourcesArgs: _claims,
@@ -236,4 +251,6 @@ _RULES: dict[type[Wire], Callable[[Any, Mapping[str, Any]], Iterator[Problem]]] 
     NodeResourcesFitArgs: _fit,
     PodTopologySpreadArgs: _spread,
     VolumeBindingArgs: _volumes,
+    FgdArgs: _expected,
+    RandomArgs: lambda *_: iter(()),
 }

@@ -16,12 +16,16 @@ import numpy as np
 
 from bayplan.scheduling.fast.affinity import Affinity
 from bayplan.scheduling.fast.columns import Columns
+from bayplan.scheduling.fast.gpu_rows import GpuRow
 from bayplan.scheduling.fast.rows import Row, Width
 from bayplan.scheduling.fast.shapes import Shape, asked_of
 from bayplan.scheduling.fast.spread import Spread
 from bayplan.scheduling.fast.statics import READS, Statics
 from bayplan.scheduling.fast.tallies import Tallies
 from bayplan.scheduling.framework import Plugin, Refusal
+from bayplan.scheduling.gpus.columns import GpuColumns
+from bayplan.scheduling.plugins.gpu_policies.policy import GpuPolicy
+from bayplan.scheduling.plugins.gpu_share import GpuShare
 from bayplan.scheduling.plugins.image_locality import image_names
 from bayplan.scheduling.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.scheduling.plugins.node_ports import NodePorts
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from bayplan.scheduling.pods import PodInfo
     from bayplan.scheduling.state import ClusterState
 
-COLUMNAR = (NodeResourcesFit, NodePorts, PodTopologySpread, InterPodAffinity)
+COLUMNAR = (NodeResourcesFit, NodePorts, PodTopologySpread, InterPodAffinity, GpuShare)
 _ONE_BY_ONE = 12
 """Journal entries up to which a row is corrected node by node."""
 _LONGEST_JOURNAL = 1 << 16
@@ -72,8 +76,13 @@ class Kept:
         self._outgrown = False
         self._journal: Positions = np.zeros(_LONGEST_JOURNAL, dtype=np.intp)
         self._entries = 0
-        self.heap = heap_places(len(state.nodes))
-        """How early a place among the feasible nodes comes up in upstream's heap: the earlier, the larger."""
+        self.heap = (heap_places if profile.ties == "heap" else order_places)(len(state.nodes))
+        """How early a place among the feasible nodes comes up where totals are equal: the earlier, the larger."""
+        self._gpus = GpuColumns(state.nodes) if _first(profile, GpuShare) else None
+        self._policy: GpuPolicy | None
+        self._policy, self._policy_weight = next(
+            ((plugin, weight) for plugin, weight in profile.scorers if isinstance(plugin, GpuPolicy)), (None, 0)
+        )
         self._spread_plugin = _first(profile, PodTopologySpread)
         self._affinity_plugin = _first(profile, InterPodAffinity)
         defaults = self._spread_plugin.args.default_constraints if self._spread_plugin else ()
@@ -94,6 +103,8 @@ class Kept:
             self._entries += 1
             if self._tallies:
                 self._tallies.count(pod, at, number)
+            if self._gpus:
+                self._gpus.touch(at)
 
     # --- shapes
 
@@ -121,7 +132,8 @@ class Kept:
         like = self._spread_plugin.goes_by(pod, self._state) if self._spread_plugin else None
         told = self._tallies.speaking_of(pod, self._state) if self._tallies and self._affinity_plugin else ()
         choosy = wants.has_affinity or wants.spec.topology_spread_constraints or self._is_spread_strictly
-        return (wants, requests, like, told, frozenset(pod.labels.items()) if choosy else None)
+        gpus = pod.gpus.ask if self._gpus else None
+        return (wants, requests, like, told, frozenset(pod.labels.items()) if choosy else None, gpus)
 
     def _statics_of(self, pod: PodInfo) -> Statics | None:
         """What the node objects alone say; None if a plugin names nodes, or turns all of them down."""
@@ -143,8 +155,11 @@ class Kept:
         statics = self._statics_of(pod)
         if statics is None or not self._is_served(pod):
             return None
-        asked = asked_of(pod, self._state, self._profile)
-        shape = Shape(pod, asked, statics, self._spread(pod), self._affinity(pod))
+        asks = asked_of(pod, self._state, self._profile)
+        gpus = GpuRow(self._policy, self._policy_weight, pod, self._gpus) if self._gpus else None
+        if gpus is not None:
+            gpus.seen = self._entries
+        shape = Shape(pod, asks, statics, self._spread(pod), self._affinity(pod), gpus)
         most = _LEFT_BEHIND * self._most
         self._outgrown = len(self._statics) > most or (self._tallies is not None and self._tallies.growth > most)
         return shape
@@ -184,6 +199,14 @@ class Kept:
         shape.settle(row, self.shift, self.heap)
         return row.totals
 
+    def gpus(self, shape: Shape) -> GpuRow | None:
+        """What is known of devices, up to date."""
+        row = shape.gpus
+        if row is not None and row.seen < self._entries:
+            row.correct(np.unique(self._journal[row.seen : self._entries]))
+            row.seen = self._entries
+        return row
+
     def _catch_up(self, shape: Shape, row: Row) -> None:
         changed = self._journal[shape.seen : self._entries]
         shape.seen = self._entries
@@ -205,6 +228,13 @@ def heap_places(size: int) -> Ints:
     keys = np.array([preorder_key(position) for position in range(size)], dtype=np.int64)
     places: Ints = np.empty(size, dtype=np.int64)
     places[np.argsort(keys)] = np.arange(size, 0, -1)
+    return places
+
+
+@lru_cache(maxsize=8)
+def order_places(size: int) -> Ints:
+    """The same where the first of equals is taken."""
+    places: Ints = np.arange(size, 0, -1, dtype=np.int64)
     return places
 
 

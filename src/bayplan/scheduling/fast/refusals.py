@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayplan.scheduling.decision import GroupedRefusals
 from bayplan.scheduling.fast.columns import CAPACITY, FULL, USED
+from bayplan.scheduling.framework import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
     from bayplan.scheduling.fast.columns import Columns, Flags, Ints
     from bayplan.scheduling.fast.shapes import Shape
     from bayplan.scheduling.filtering import Filters
-    from bayplan.scheduling.framework import Refusal
     from bayplan.scheduling.state import NodeState
 
 
-def refusals(filters: Filters, shape: Shape, columns: Columns) -> dict[str, Refusal]:
+_NONE = Refusal("", ())
+
+
+def refusals(filters: Filters, shape: Shape, columns: Columns) -> GroupedRefusals:
     """The refusal of each node, by name. There must not be one that is feasible."""
     kinds: Ints = shape.statics.codes.copy()
     for difference in _differences(shape, columns):
@@ -34,16 +38,16 @@ def refusals(filters: Filters, shape: Shape, columns: Columns) -> dict[str, Refu
     kinds[list(own_way)] = -1  # what they are told holds for nobody else
     _, heads, members = np.unique(kinds, return_index=True, return_inverse=True)
     answers = [filters.check(columns.nodes[at]) for at in heads.tolist()]
-    found: dict[str, Refusal] = {}
-    for at, (node, kind) in enumerate(zip(columns.nodes, members.tolist(), strict=True)):
-        refusal = filters.check(node) if at in own_way else answers[kind]
-        if refusal is not None:
-            found[node.name] = refusal
-    return found
+    places = members.tolist()
+    for at in own_way:
+        places[at] = len(answers)
+        answers.append(filters.check(columns.nodes[at]))
+    assert None not in (answers[place] for place in set(places)), "a node that is feasible is not refused"
+    return GroupedRefusals(columns.index, places, [each or _NONE for each in answers])
 
 
 def _differences(shape: Shape, columns: Columns) -> Iterator[Flags]:
-    """What tells nodes apart in the eyes of NodeResourcesFit: what they lack now, and what they never had."""
+    """What tells nodes apart in the eyes of NodeResourcesFit and GpuShare: what they lack now, and never had."""
     columns.sync()
     numbers, asked = columns.numbers, shape.asked
     capacities = numbers[CAPACITY]
@@ -54,6 +58,8 @@ def _differences(shape: Shape, columns: Columns) -> Iterator[Flags]:
     for amount, taken, capacity in zip((asked.cpu, asked.memory), used, capacities, strict=True):
         yield capacity - taken < amount
         yield capacity < amount
+    if shape.gpus is not None:
+        yield from shape.gpus.differences()
     for name, amount in asked.others:
         yield numbers[columns.row(name)] < amount
         group = columns.group(("allocatable", name), partial(_allocatable, name))

@@ -23,8 +23,11 @@ from bayplan.scheduling.fast.scoring import ResourceScore
 from bayplan.scheduling.fast.statics import READS
 from bayplan.scheduling.filtering import prepare
 from bayplan.scheduling.framework import Plugin
+from bayplan.scheduling.gpus.devices import left
 from bayplan.scheduling.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.scheduling.plugins.dynamic_resources import DynamicResources
+from bayplan.scheduling.plugins.gpu_policies.policy import GpuPolicy
+from bayplan.scheduling.plugins.gpu_share import GpuShare
 from bayplan.scheduling.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.scheduling.plugins.pod_topology_spread import PodTopologySpread
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from bayplan.scheduling.fast.columns import Flags, Positions
     from bayplan.scheduling.fast.shapes import Shape
     from bayplan.scheduling.framework import Profile
+    from bayplan.scheduling.gpus.asking import Devices
     from bayplan.scheduling.pods import PodKey
 
 _SCORERS = (
@@ -165,6 +169,18 @@ class FastScheduler:
         self.start = next_start(decision)
         return decision.node or decision
 
+    def devices(self, pod: PodInfo, node: str) -> Devices:
+        """Which of a node's GPUs a pod gets; none where its profile does not go by the device."""
+        desk, there = self._desk_of(pod), self.state.node(node)
+        if (
+            there is None
+            or not pod.gpus.ask.number
+            or not any(isinstance(each, GpuShare) for each in desk.profile.filters)
+        ):
+            return ()
+        policies = [plugin for plugin, _ in desk.profile.scorers if isinstance(plugin, GpuPolicy)]
+        return (policies[0] if policies else GpuPolicy()).devices(pod, there, left(there))
+
     def _desk_of(self, pod: PodInfo) -> _Desk:
         return self._desks.get(pod.pod.spec.scheduler_name, self._first)
 
@@ -190,15 +206,21 @@ class FastScheduler:
             shape.spread.add_points(points, chosen, shape.version if chosen is shape.chosen else 0)
         if shape.affinity:
             shape.affinity.add_points(points, chosen)
+        if shape.gpus:
+            shape.gpus.add_points(points, chosen, pod)
         ties = np.flatnonzero(points == points.max())
         return int(chosen[ties[kept.heap[ties].argmax()]])
 
     def _allowed(self, desk: _Desk, shape: Shape, pod: PodInfo) -> Flags | None:
         """The feasible nodes, where not all that the totals call feasible are."""
         waited_for = self.state.waited_for
-        if not shape.is_strict and not waited_for:
+        assert desk.kept is not None
+        gpus = desk.kept.gpus(shape)
+        if not shape.is_strict and not waited_for and gpus is None:
             return None
         ok = shape.feasible.copy()
+        if gpus is not None:
+            gpus.keep(ok)
         for each in (shape.spread, shape.affinity):
             if each is not None:
                 each.keep(ok)
@@ -244,10 +266,15 @@ class FastScheduler:
 def is_columnar(profile: Profile) -> bool:
     """Whether columns know what a profile scores by. Plugins that count pods must filter, too, to be known to them."""
     scorers = {type(plugin) for plugin, _ in profile.scorers if type(plugin).score is not Plugin.score}
+    policies = {kind for kind in scorers if issubclass(kind, GpuPolicy)}
+    scorers -= policies
     filtering = {NodeResourcesFit, *scorers.intersection((PodTopologySpread, InterPodAffinity))}
+    if policies:
+        filtering.add(GpuShare)
     return (
         filtering.issubset(map(type, profile.filters))
         and scorers.issubset(_SCORERS)
+        and len(policies) <= 1
         and ResourceScore.covers(profile)
         and ResourceScore(profile).most < _MOST_POINTS
     )

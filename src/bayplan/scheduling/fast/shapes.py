@@ -15,6 +15,7 @@ from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit, scor
 if TYPE_CHECKING:
     from bayplan.scheduling.fast.affinity import Affinity
     from bayplan.scheduling.fast.columns import Flags, Ints, Positions, Totals
+    from bayplan.scheduling.fast.gpu_rows import GpuRow
     from bayplan.scheduling.fast.rows import Row
     from bayplan.scheduling.fast.spread import Spread
     from bayplan.scheduling.fast.statics import Statics
@@ -27,16 +28,20 @@ class Shape:
     """What pods alike share."""
 
     __slots__ = (
-        "_maxima", "_settled", "_variable", "affinity", "asked", "asked_for", "chosen", "feasible", "pod", "row",
-        "seen", "spread", "statics", "version",
+        "_maxima", "_settled", "_variable", "affinity", "asked", "asked_for", "chosen", "feasible", "gpus", "pod",
+        "row", "seen", "spread", "statics", "version",
     )  # fmt: skip
 
-    def __init__(self, pod: PodInfo, asked: Asked, statics: Statics, spread: Spread | None, affinity: Affinity | None):
+    def __init__(
+        self, pod: PodInfo, asked: Asked, statics: Statics, spread: Spread | None, affinity: Affinity | None,
+        gpus: GpuRow | None = None,
+    ) -> None:  # fmt: skip
         self.pod = pod
         self.asked = asked
         self.statics = statics
         self.spread = spread
         self.affinity = affinity
+        self.gpus = gpus
         self.asked_for = False
         """Whether it was asked for before."""
         self.row: Row | None = None
@@ -61,9 +66,11 @@ class Shape:
 
     @property
     def wishes(self) -> bool:
-        """Whether pods that are there have a word in the score."""
-        return (self.spread is not None and self.spread.has_wishes) or (
-            self.affinity is not None and self.affinity.has_wishes
+        """Whether more has a word in the score than the row of totals holds."""
+        return (
+            (self.spread is not None and self.spread.has_wishes)
+            or (self.affinity is not None and self.affinity.has_wishes)
+            or self.gpus is not None
         )
 
     def unsettle(self) -> None:

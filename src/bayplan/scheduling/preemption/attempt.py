@@ -8,7 +8,7 @@ Source of truth: kube-scheduler 1.36 framework/preemption/preemption.go and plug
 
 from __future__ import annotations
 
-from itertools import repeat
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from bayplan.model.meta import condition
@@ -48,8 +48,9 @@ def preempt(state: ClusterState, profile: Profile, pod: PodInfo, decision: Decis
     most = _enough(len(nodes), profile.preemption)
     candidates, rejected = _dry_runs(state, profile, pod, (*nodes[first:], *nodes[:first]), most)
     if not candidates:
-        others = repeat(_NOT_HELPFUL, len(state.nodes) - len(rejected))
-        return Preemption(rejected=rejected, message=fit_error(len(state.nodes), (*rejected.values(), *others)))
+        others = len(state.nodes) - len(rejected)
+        tally = [*Counter(rejected.values()).items(), *([(_NOT_HELPFUL, others)] if others else [])]
+        return Preemption(rejected=rejected, message=fit_error(len(state.nodes), tally))
     decided_by, left = choose(candidates)
     victims = {each.node: Victims(tuple(one.key for one in each.victims), each.violations) for each in candidates}
     any_of = tuple(each.node for each in left) if len(left) > 1 else ()

@@ -34,11 +34,12 @@ def shapes(state: ClusterState, pod: PodInfo) -> list[AddNode]:
         taints = frozenset(map(str, filter(can_be_tolerated, node.spec.taints)))
         shape = (tuple(sorted(node.status.allocatable.items())), taints, labels)
         if shape not in found:
-            found[shape] = _another(node)
+            found[shape] = shape_of(node)
     return sorted(found.values(), key=lambda change: change.size)
 
 
-def _another(node: Node) -> AddNode:
+def shape_of(node: Node) -> AddNode:
+    """One more node like this one, empty and well."""
     meta = node.metadata
     name = f"another-{meta.name}"
     labels = {key: name if key == _HOSTNAME else value for key, value in meta.labels.items()}

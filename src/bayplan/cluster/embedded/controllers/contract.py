@@ -97,11 +97,12 @@ class Patch(Write, frozen=True):
 
 
 class Bind(Write, frozen=True):
-    """Assign a pod to a node."""
+    """Assign a pod to a node, with annotations that say more of it."""
 
     item: Object
     node: str
     then: Emit | None = None
+    annotations: dict[str, str] = {}
 
 
 class Emit(Write, frozen=True):

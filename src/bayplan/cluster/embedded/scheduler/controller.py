@@ -19,6 +19,7 @@ from bayplan.cluster.kinds import POD
 from bayplan.model.clock import SECOND
 from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.fast.scheduler import FastScheduler
+from bayplan.scheduling.gpus.asking import DEVICES, written
 from bayplan.scheduling.messages import event
 from bayplan.scheduling.preemption import aftermath, preempt
 from bayplan.scheduling.profiles import default_profile
@@ -104,9 +105,11 @@ class SchedulerController:
             return self._refuse(pod, item, *known, view, now)
         answer = self._scheduler.choose(pod)
         if isinstance(answer, str):
+            devices = self._scheduler.devices(pod, answer)
+            pod = pod.with_devices(devices)
             self._scheduler.put_pod(pod, answer)
             self._binding = pod
-            return placed(item, answer)
+            return placed(item, answer, {DEVICES: written(devices)} if devices else {})
         preemption = self._make_room(pod, answer)
         self._refusals.keep(pod, answer, preemption)
         return self._refuse(pod, item, answer, preemption, view, now)

@@ -24,10 +24,10 @@ _LONGEST_NOTE = 1024
 """What an Event may say."""
 
 
-def placed(item: Object, node: str) -> list[Write]:
+def placed(item: Object, node: str, annotations: dict[str, str]) -> list[Write]:
     """A pod goes to a node."""
     said = _said(item, "Normal", "Scheduled", f"Successfully assigned {item.namespace}/{item.name} to {node}")
-    return [Bind(item, node, then=said)]
+    return [Bind(item, node, said, annotations)]
 
 
 def skipped(item: Object) -> list[Write]:

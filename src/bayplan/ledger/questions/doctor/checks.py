@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bayplan.cluster.objects import Object
 from bayplan.ledger.questions.doctor.findings import Finding
+from bayplan.ledger.rights import OWNERS, TABLE, Owner, Right
 from bayplan.ledger.rows import Gap, GpuPod, GpuWorkload, Period, StreamPosition
 from bayplan.ledger.store.port import SchemaError, StoreUnavailableError
 from bayplan.model.ages import human_duration
@@ -15,19 +16,10 @@ from bayplan.model.errors import BayplanError
 
 LAG = 60 * SECOND
 """A ledger that is behind by less is just at work."""
+FOLLOWED = {line.kind for line in TABLE if "watch" in line.verbs}
+"""What is listened to whoever turns up, by the names of its streams."""
 DEADLINE = 60 * SECOND
 """A finalizer must free its object after so long, saved or not."""
-
-
-class Right(NamedTuple):
-    """Something that the ledger must be allowed to do."""
-
-    group: str
-    resource: str
-    verb: str
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
 
 
 def database(error: BayplanError | None) -> list[Finding]:
@@ -39,18 +31,29 @@ def database(error: BayplanError | None) -> list[Finding]:
     return [Finding("LD003" if isinstance(error, SchemaError) else "LD002", "database", error.message, error.hint)]
 
 
-def rights(answers: Mapping[Right, bool]) -> list[Finding]:
-    """What the cluster allows."""
-    return [Finding("LD004", str(right), f"may not {right}") for right, allowed in answers.items() if not allowed]
+def rights(answers: Mapping[Right, bool], who: str) -> list[Finding]:
+    """What the cluster allows to somebody. The cure of a kind that is not of the roles by default names it."""
+    usual = {Owner(line.group, line.resource) for line in TABLE} | set(OWNERS)
+    found = []
+    for right in (right for right, allowed in answers.items() if not allowed):
+        owner = Owner(right.group, right.resource)
+        add = "" if owner in usual else f"bayplan ledger manifest --owners {'/'.join(owner)} ... | kubectl apply -f -"
+        found.append(Finding("LD004", str(right), f"{who} may not {right}", add))
+    return found
 
 
 def listeners(
-    streams: Iterable[StreamPosition], wanted: Iterable[tuple[str, str]], now: Instant, silence: int
+    streams: Iterable[StreamPosition], wanted: Mapping[tuple[str, str], Instant], now: Instant, silence: int
 ) -> list[Finding]:
-    """Whether every cluster's kinds are listened to; `wanted` are cluster and kind."""
+    """Whether every cluster's kinds are listened to; `wanted` are cluster and kind, and since when.
+
+    Of a kind that is not wanted nothing is left: nobody listens any more, on purpose.
+    """
     heard = {(each.cluster, each.kind): each for each in streams}
     never = [
-        Finding("LD005", f"{c}: {k}", "no listener ever committed anything") for c, k in wanted if (c, k) not in heard
+        Finding("LD005", ": ".join(key), "no listener ever committed anything")
+        for key, since in wanted.items()
+        if key not in heard and now - since > LAG
     ]
     dead = [
         Finding(
@@ -58,20 +61,29 @@ def listeners(
             f"{each.cluster}: {each.kind}",
             f"last heard of {human_duration(now - each.at)} ago, at {rfc3339(each.at)}",
         )
-        for each in heard.values()
-        if now - each.at > silence
+        for key, each in heard.items()
+        if now - each.at > silence and (key in wanted or each.kind in FOLLOWED)
     ]
     return never + dead
 
 
-def owners(pods: Iterable[GpuPod], workloads: Iterable[GpuWorkload]) -> list[Finding]:
-    """Whether the owner of every pod is known."""
-    known = {(each.cluster, each.uid) for each in workloads}
-    return [
-        Finding("LD007", f"{pod.namespace}/{pod.name}", f"its controller {pod.owner_uid} has no row")
-        for pod in pods
-        if pod.owner_uid and (pod.cluster, pod.owner_uid) not in known
-    ]
+def owners(pods: Iterable[GpuPod], workloads: Iterable[GpuWorkload], now: Instant) -> list[Finding]:
+    """Whether those above every pod are known: their rows are there, and their objects were seen.
+
+    A chain ends where an object was not seen, so the pod's own controller and the top of its chain tell it all.
+    """
+    known = {(each.cluster, each.uid): each for each in workloads}
+    found = []
+    for pod in pods:
+        for uid in dict.fromkeys((pod.owner_uid, pod.root_uid)):
+            owner = known.get((pod.cluster, uid))
+            if not uid or (owner is not None and (owner.resource_version or now - owner.created_at <= LAG)):
+                continue
+            what = f"its controller {uid} has no row"
+            if owner is not None:
+                what = f"{owner.kind}.{owner.group_version} {owner.name} above it was never seen"
+            found.append(Finding("LD007", f"{pod.namespace}/{pod.name}", what))
+    return found
 
 
 def finalizers(objects: Iterable[Object], finalizer: str, now: Instant) -> list[Finding]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from bayplan.cluster.kinds import KINDS, NODE, POD, Kind
+from bayplan.cluster.kinds import EVENT, KINDS, NODE, POD, Kind
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Cluster
 from bayplan.ledger.differ.gpus import GpuVendors
@@ -16,8 +17,9 @@ from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.finalizers import FINALIZER
 from bayplan.ledger.questions.asking import SILENCE, Scope, clusters, read
 from bayplan.ledger.questions.doctor import checks
-from bayplan.ledger.questions.doctor.checks import Live, Right
+from bayplan.ledger.questions.doctor.checks import Live
 from bayplan.ledger.questions.doctor.findings import Finding, Report
+from bayplan.ledger.rights import Owner, Right, needs
 from bayplan.ledger.rows import (
     Gap,
     GpuPeriod,
@@ -31,20 +33,12 @@ from bayplan.ledger.store.reading import TABLES, Readable
 from bayplan.model.clock import Instant, parse_rfc3339
 from bayplan.model.errors import BayplanError, Forbidden
 from bayplan.model.pods import Pod
+from bayplan.service.settings import LedgerSettings
 
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
-STREAMS = (POD.resource, NODE.resource)
+ACCOUNT_REVIEW = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", False)
+STREAMS = (POD.resource, NODE.resource, EVENT.resource)
 """What every ledger listens to, by the names of its streams."""
-RIGHTS = tuple(
-    Right(group, resource, verb)
-    for group, resource, verbs in (
-        ("", "pods", "list watch"),
-        ("", "nodes", "list watch"),
-        ("", "events", "list watch"),
-        ("coordination.k8s.io", "leases", "get create update"),
-    )
-    for verb in verbs.split()
-)
 _PAUSE = 5.0
 """Seconds between two comparisons: what differs in both is not mere delay."""
 _PAGE = 500
@@ -60,6 +54,19 @@ async def built_in(api_version: str, name: str) -> Kind | None:
     return kind if kind is not None and kind.api_version == api_version else None
 
 
+class Account(NamedTuple):
+    """A ServiceAccount."""
+
+    namespace: str
+    name: str
+
+    @property
+    def subject(self) -> dict[str, Any]:
+        """As the API server knows it."""
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated"]
+        return {"user": f"system:serviceaccount:{self.namespace}:{self.name}", "groups": groups}
+
+
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """What to look for."""
 
@@ -73,7 +80,10 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     find: FindKind = built_in
     """How a workload's kind is found, to look for finalizers on its objects."""
     finalizer: str = FINALIZER
-    rights: Sequence[Right] = RIGHTS
+    settings: LedgerSettings = LedgerSettings()
+    """Which rights are needed follows from them."""
+    account: Account | None = None
+    """Whose rights; None: of whoever asks."""
     pause: float = _PAUSE
 
 
@@ -90,14 +100,33 @@ async def examine_database(store: Readable, wanted: Examination) -> Report:
         for kind in (GpuPeriod, RunningPeriod, PendingPeriod)
         for period in await read(store, kind, scope, TABLES[kind].c.end_at.is_(None))
     ]
-    kinds = [(name, kind) for name in names or [wanted.cluster or "this cluster"] for kind in STREAMS]
+    always = {(name, kind): Instant(0) for name in names or [wanted.cluster or "this cluster"] for kind in STREAMS}
+    kinds = always | await _followed(workloads, wanted)
     found = [
         *checks.listeners(streams, kinds, wanted.now, wanted.silence),
-        *checks.owners(pods, workloads),
+        *checks.owners(pods, workloads, wanted.now),
         *checks.gaps(await read(store, Gap, scope)),
         *checks.contradictions(over, periods),
     ]
     return Report(tuple(found), ("listeners", "owners", "gaps", "contradictions"))
+
+
+async def _followed(workloads: Sequence[GpuWorkload], wanted: Examination) -> dict[tuple[str, str], Instant]:
+    """Cluster and stream of the kinds of which a workload goes on, as far as their names are known, and since when."""
+    since: dict[tuple[str, str, str], Instant] = {}
+    for row in workloads:
+        if row.end_at is None:
+            kind = (row.cluster, row.group_version, row.kind)
+            since[kind] = min(since.get(kind, row.created_at), row.created_at)
+    found = {}
+    for (name, api_version, kind_name), at in since.items():
+        try:
+            known = await wanted.find(api_version, kind_name)
+        except BayplanError:  # the cluster's part of the examination meets it too, and tells
+            continue
+        if known is not None:
+            found[name, known.resource] = at
+    return found
 
 
 async def examine_cluster(cluster: Cluster, store: Readable | None, wanted: Examination) -> Report:
@@ -105,14 +134,18 @@ async def examine_cluster(cluster: Cluster, store: Readable | None, wanted: Exam
 
     Raises StoreUnavailableError, StoreRefusedError, and the cluster's errors but Forbidden.
     """
-    found = checks.rights(await _rights(cluster, wanted.rights))
     checked, skipped = ["rights"], list[str]()
+    kinds = await _kinds(store, wanted, skipped)
     kept: list[Object] = []
-    for kind in (POD, *await _kinds(store, wanted, skipped)):
+    for kind in (POD, *kinds):
         try:
             kept += await _list(cluster, kind)
         except Forbidden as error:
             skipped.append(f"finalizers of {kind.plural}: {error.message}")
+    owners = {Owner(kind.group, kind.plural) for kind in (*kinds, *await _above(kept, wanted))}
+    asked = [right for line in needs(wanted.settings, sorted(owners)) for right in line.rights]
+    who = f"{wanted.account.namespace}/{wanted.account.name}" if wanted.account else "whoever asks"
+    found = checks.rights(await _rights(cluster, asked, wanted.account), who)
     found += checks.finalizers(kept, wanted.finalizer, wanted.now)
     checked.append("finalizers")
     name = await _name(store, wanted)
@@ -140,6 +173,15 @@ async def _kinds(store: Readable | None, wanted: Examination, skipped: list[str]
     return found
 
 
+async def _above(objects: Sequence[Object], wanted: Examination) -> list[Kind]:
+    """The kinds of the controllers of GPU pods, whether the ledger has heard of them or not."""
+    seen = Seen(cluster="", at=wanted.now, vendors=wanted.vendors)
+    ours = [each for each in objects if each.kind == POD and concerns(None, each, seen)]
+    above = {(owner.api_version, owner.kind) for each in ours if (owner := each.meta.controller) is not None}
+    found = [await wanted.find(*each) for each in sorted(above)]
+    return [kind for kind in found if kind is not None and kind != NODE]
+
+
 async def _name(store: Readable | None, wanted: Examination) -> str | None:
     """The cluster of the ledger that the live one is compared with; None: there is none to compare with."""
     names = [] if store is None else await clusters(store, Scope(wanted.cluster))
@@ -148,11 +190,11 @@ async def _name(store: Readable | None, wanted: Examination) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-async def _rights(cluster: Cluster, asked: Sequence[Right]) -> dict[Right, bool]:
+async def _rights(cluster: Cluster, asked: Sequence[Right], account: Account | None) -> dict[Right, bool]:
     answers = {}
+    kind, subject = (ACCESS_REVIEW, {}) if account is None else (ACCOUNT_REVIEW, account.subject)
     for right in asked:
-        attributes = {"group": right.group, "resource": right.resource, "verb": right.verb}
-        answer = await cluster.create(ACCESS_REVIEW, {"spec": {"resourceAttributes": attributes}})
+        answer = await cluster.create(kind, {"spec": {**subject, "resourceAttributes": right._asdict()}})
         answers[right] = bool((answer.doc().get("status") or {}).get("allowed"))
     return answers
 

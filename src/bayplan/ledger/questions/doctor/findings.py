@@ -27,10 +27,12 @@ CODES: dict[str, Meaning] = {
         "error", "The database refuses", "Check the URL: the file or database must exist, user and password be right."
     ),
     "LD003": Meaning("error", "The database's schema is not this program's", "bayplan ledger migrate --database URL"),
-    "LD004": Meaning(
-        "error", "The ledger may not read what it must", "Grant it: a ClusterRole with this verb, bound to its account."
+    "LD004": Meaning("error", "The ledger may not do what it must", "Apply what `bayplan ledger manifest` prints."),
+    "LD005": Meaning(
+        "error",
+        "Nobody has ever recorded this kind",
+        "bayplan ledger run --database URL; where it runs, let it list and watch the kind (LD004).",
     ),
-    "LD005": Meaning("error", "Nobody has ever recorded this kind", "bayplan ledger run --database URL"),
     "LD006": Meaning(
         "error",
         "A listener is dead",

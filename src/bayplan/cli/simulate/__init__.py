@@ -1,0 +1,1 @@
+"""`bayplan simulate`: one file a subcommand, and what they print."""

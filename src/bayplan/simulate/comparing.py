@@ -1,0 +1,142 @@
+"""Policies on one input: the same scenario with the same seeds under each, and what the difference is worth.
+
+Runs with the same seed have the same arrivals, so they are compared pair by pair: chance that both share drops out. A
+difference counts where its 95% confidence interval does not hold 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from bayplan.simulate.policy import configuration
+from bayplan.simulate.run import Order, rehearse
+from bayplan.simulate.summary import Summary
+
+_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+      2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)  # fmt: skip
+"""Student's t for 95%, both sides, from one degree of freedom on."""
+_NORMAL = 1.96
+_PERCENT = 100.0
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """Something that a run is judged by."""
+
+    name: str
+    unit: str
+    more_is_better: bool
+    of: Callable[[Summary], float | None]
+    """None: the run has nothing to say about it."""
+
+
+MEASURES = (
+    Measure("pending at the end", "pods", False, lambda run: float(run.pending)),
+    Measure("wait, p50", "s", False, lambda run: run.waits.p50 if run.waits else None),
+    Measure("wait, p90", "s", False, lambda run: run.waits.p90 if run.waits else None),
+    Measure("wait, p99", "s", False, lambda run: run.waits.p99 if run.waits else None),
+    Measure("placed", "pods", True, lambda run: float(run.placed)),
+    Measure("CPU requested", "%", True, lambda run: _PERCENT * run.cpu),
+    Measure("GPU requested", "%", True, lambda run: _PERCENT * run.gpu),
+    Measure("fragmentation", "%", False, lambda run: _PERCENT * run.fragmentation),
+    Measure("GPU-hours idle", "h", False, lambda run: run.idle_gpu_hours),
+    Measure("failed", "pods", False, lambda run: float(run.failed)),
+)
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """A mean, and how far the truth may be from it, 95 times of 100; None: of a single run nobody knows."""
+
+    mean: float
+    margin: float | None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is on one side of 0."""
+        return self.margin is not None and abs(self.mean) > self.margin
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One measure: under each policy, and the difference that each makes to the first."""
+
+    measure: str
+    unit: str
+    more_is_better: bool
+    values: dict[str, Interval]
+    differences: dict[str, Interval]
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The mean of runs."""
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return Interval(mean, None)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    t = _T[len(values) - 2] if len(values) - 2 < len(_T) else _NORMAL
+    return Interval(mean, t * math.sqrt(variance / len(values)))
+
+
+def compared(runs: Mapping[str, Sequence[Summary]], measures: Sequence[Measure] = MEASURES) -> list[Line]:
+    """A line for each measure about which all runs have something to say, and not all the same zero.
+
+    Each policy's runs must be in the same order of seeds.
+    """
+    lines: list[Line] = []
+    for measure in measures:
+        found = {policy: [measure.of(run) for run in group] for policy, group in runs.items()}
+        values = {policy: [each for each in group if each is not None] for policy, group in found.items()}
+        if any(len(values[policy]) < len(found[policy]) for policy in found) or not any(map(any, values.values())):
+            continue
+        first, *others = values
+        pairs = {policy: [b - a for a, b in zip(values[first], values[policy], strict=True)] for policy in others}
+        lines.append(
+            Line(
+                measure.name,
+                measure.unit,
+                measure.more_is_better,
+                {policy: interval(group) for policy, group in values.items()},
+                {policy: interval(group) for policy, group in pairs.items()},
+            )
+        )
+    return lines
+
+
+def verdict(lines: Sequence[Line], policies: Sequence[str]) -> list[str]:
+    """In words, one sentence for each policy but the first."""
+    first, *others = policies
+    return [f"{policy} against {first}: {_sentence([line for line in lines if policy in line.differences], policy)}."
+            for policy in others]  # fmt: skip
+
+
+def _sentence(lines: Sequence[Line], policy: str) -> str:
+    clear = [line for line in lines if line.differences[policy].is_clear]
+    parts = []
+    for word, wanted in (("better", True), ("worse", False)):
+        told = [
+            _told(line, policy)
+            for line in clear
+            if (line.differences[policy].mean > 0) == (line.more_is_better == wanted)
+        ]
+        if told:
+            parts.append(f"{word} in {', '.join(told)}")
+    if not parts:
+        single = any(line.differences[policy].margin is None for line in lines)
+        return "one seed tells nothing; give more" if single else "no difference that chance would not explain"
+    return "; ".join(parts)
+
+
+def _told(line: Line, policy: str) -> str:
+    found = line.differences[policy]
+    return f"{line.measure} ({found.mean:+.4g} ± {found.margin:.2g} {line.unit})"
+
+
+# --- the runs
+
+
+def under(order: Order, policy: str, seed: int) -> Summary:
+    """A run as ordered, but under this policy and with this seed. Raises UnknownPolicyError."""
+    own = msgspec.structs.replace(order, policy=policy, seed=seed)
+    return asyncio.run(rehearse(own, scheduler=configuration(own.scenario, policy, seed)))

@@ -1,0 +1,36 @@
+"""The scheduler of a run: a named policy or a KubeSchedulerConfiguration.
+
+Where a scenario's pods ask for shares of GPUs every policy counts them, so that policies are compared on the same
+terms; with a configuration of one's own it is as that says.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.model.errors import PermanentError
+from bayplan.scheduling.configuration import SchedulerConfiguration
+from bayplan.scheduling.plugins.gpu_share import GpuShare
+from bayplan.scheduling.policies import POLICIES, profile
+from bayplan.simulate.expected import expected, typical
+from bayplan.simulate.scenario import Scenario
+
+_WHOLE = 1000
+
+
+class UnknownPolicyError(PermanentError):
+    """There is no policy of that name."""
+
+    code = "BP-X014"
+
+
+def configuration(scenario: Scenario, policy: str, seed: int) -> SchedulerConfiguration:
+    """What the scheduler of a run goes by. Raises UnknownPolicyError."""
+    if policy not in POLICIES:
+        raise UnknownPolicyError(f'no policy "{policy}"', hint=f"there are {', '.join(POLICIES)}")
+    sorts = expected(scenario)
+    found = profile(policy, typical(sorts), seed)
+    shares = any(0 < each.milli < _WHOLE for each in sorts)
+    if shares and not any(isinstance(each, GpuShare) for each in found.filters):
+        found = msgspec.structs.replace(found, filters=(*found.filters, GpuShare()))
+    return SchedulerConfiguration((found,))

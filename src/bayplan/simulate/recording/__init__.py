@@ -1,0 +1,1 @@
+"""What happened on a cluster, in a file: recorded from a live API, replayed under another policy."""

@@ -1,0 +1,261 @@
+"""Where the load comes from: workloads and VMs, each with chance of its own.
+
+A source tells what it does in order of time. One whose pace an event may change tells candidates at its fastest pace,
+and each is taken or passed over when its time has come.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from bayplan.cluster.kinds import KINDS, POD, Kind
+from bayplan.simulate import chance as drawing
+from bayplan.simulate import manifests
+from bayplan.simulate.actions import Action, Create, Delete, Patch, Scale
+from bayplan.simulate.chance import HOUR, Offset, level
+from bayplan.simulate.entry import Spread
+from bayplan.simulate.manifests import Made
+from bayplan.simulate.scenario import Arrivals, Daily, Mishap, Scenario, VmGroup, Workload
+from bayplan.simulate.vm_pods import drawn, pod
+from bayplan.simulate.vms.vm import VM
+
+ROLLOUT = "bayplan.dev/rollout"
+_SETTLED = 48 * HOUR
+"""A curve that asked for nothing new in two days never will."""
+
+Stream = Iterator[tuple[Offset, Action]]
+
+
+class Arrival(NamedTuple):
+    """One that comes, and when it goes."""
+
+    action: Action
+    until: tuple[Offset, Action] | None = None
+
+
+class Source:
+    """What arrives, at a pace that may change, and what is there of it."""
+
+    class Chance(Action, frozen=True):
+        """A candidate: whether it comes is decided when its time has come."""
+
+        source: Source
+        drawn: float
+
+        def taken(self, offset: Offset) -> Arrival | None:
+            """What comes, if anything."""
+            return self.source.decide(self.drawn, offset)
+
+    def __init__(self, name: str, namespace: str, arrivals: Arrivals | None, scenario: Scenario, seed: int) -> None:
+        self.name = name
+        self.full_name = f"{namespace}/{name}"
+        self.arrivals = arrivals
+        self.curves = {curve.name: curve.hours for curve in scenario.curves}
+        self.chance = random.Random(f"{seed}/{namespace}/{name}")
+        paces = [event.do.arrivals for event in scenario.events if event.do.arrivals is not None]
+        factors = [pace.factor for pace in paces if pace.workload in (self.name, self.full_name)]
+        self.peak = max(1.0, *factors) if factors else None
+        """How fast it may ever come; None where nothing changes that."""
+        self.factor = 1.0
+        self.alive: deque[tuple[Kind, str, str]] = deque()
+        """Of those that came: kind, namespace and name, the oldest first."""
+        self.number = 0
+        self._credit = 0.0
+
+    def one(self, offset: Offset) -> Arrival:
+        """The next one, as it comes."""
+        self.number += 1
+        action, lifetime = self.make()
+        target = action.made.kind, action.made.namespace, action.made.name
+        self.alive.append(target)
+        if lifetime is None:
+            return Arrival(action)
+        return Arrival(action, (offset + drawing.span(lifetime, self.chance).micros, Delete(*target)))
+
+    def stream(self) -> Stream:
+        """What is done for it, in order."""
+        raise NotImplementedError
+
+    def make(self) -> tuple[Create, Spread | None]:
+        """The one of the present number, and how long it stays."""
+        raise NotImplementedError
+
+    def decide(self, number: float, offset: Offset) -> Arrival | None:
+        """A candidate's time has come."""
+        assert self.arrivals is not None
+        assert self.peak is not None
+        if self.arrivals.count is not None and self.number >= self.arrivals.count:
+            return None
+        if self.arrivals.per_hour is not None:
+            comes = number < self.factor / self.peak
+        else:
+            self._credit += self.factor / self.peak
+            comes = self._credit >= 1
+            self._credit -= comes
+        return self.one(offset) if comes else None
+
+    def fewer(self, count: int | None) -> Iterator[Delete]:
+        """The oldest go."""
+        for _ in range(len(self.alive) if count is None else min(count, len(self.alive))):
+            yield Delete(*self.alive.popleft())
+
+    def arriving(self) -> Stream:
+        """What comes in time, and what goes."""
+        assert self.arrivals is not None
+        if self.peak is not None:
+            for at in drawing.arrival_times(self.arrivals, self.curves, self.chance, self.peak):
+                yield at, Source.Chance(self, self.chance.random())
+            return
+        leaving: list[tuple[Offset, int, Action]] = []
+        for at in drawing.arrival_times(self.arrivals, self.curves, self.chance):
+            while leaving and leaving[0][0] <= at:
+                yield _left(leaving)
+            arrival = self.one(at)
+            yield at, arrival.action
+            if arrival.until is not None:
+                heapq.heappush(leaving, (arrival.until[0], self.number, arrival.until[1]))
+        while leaving:
+            yield _left(leaving)
+
+
+def _left(leaving: list[tuple[Offset, int, Action]]) -> tuple[Offset, Action]:
+    at, _, action = heapq.heappop(leaving)
+    return at, action
+
+
+class WorkloadSource(Source):
+    """One workload."""
+
+    def __init__(self, workload: Workload, scenario: Scenario, seed: int) -> None:
+        super().__init__(workload.name, workload.namespace, workload.arrivals, scenario, seed)
+        usage = [model.behaviour() for model in scenario.usage_models if model.name == workload.usage]
+        behaviour = {**(usage[0] if usage else {}), **workload.behaviour}
+        self._workload = msgspec.structs.replace(workload, behaviour=behaviour)
+        self._target = KINDS[workload.kind], workload.namespace, workload.name
+
+    def stream(self) -> Stream:
+        """What is done for it, in order."""
+        if self._workload.arrivals is not None:
+            return self.arriving()
+        streams = [self._once()]
+        if self._workload.replicas is not None:
+            streams.append(self._following(self._workload.replicas))
+        if self._workload.rollouts is not None:
+            streams.append(self._changing())
+        return heapq.merge(*streams, key=lambda timed: timed[0])
+
+    def make(self) -> tuple[Create, Spread | None]:
+        """See Source."""
+        mishap = self._mishap()
+        made = self._made(f"{self.name}-{self.number}", mishap)
+        if mishap is not None and mishap.lifetime is not None:
+            return made, mishap.lifetime
+        return made, self._workload.lifetime
+
+    def _made(self, name: str, mishap: Mishap | None, replicas: int | None = None) -> Create:
+        workload, chance = self._workload, self.chance
+        behaviour: dict[str, object] = {}
+        if workload.run_time is not None:
+            behaviour["run-for"] = drawing.span(workload.run_time, chance)
+        if mishap is not None:
+            behaviour |= mishap.behaviour
+        size = drawing.size(workload.sizes, chance) if workload.sizes else None
+        return Create(manifests.workload(workload, name, behaviour=behaviour, size=size, replicas=replicas))
+
+    def _once(self) -> Stream:
+        daily = self._workload.replicas
+        replicas = None if daily is None else self._wanted(daily, 0)
+        yield 0, self._made(self._workload.name, self._mishap(), replicas)
+
+    def _mishap(self) -> Mishap | None:
+        return drawing.mishap(self._workload.mishaps, self.chance)
+
+    def _wanted(self, daily: Daily, at: Offset) -> int:
+        return daily.low + round((daily.high - daily.low) * level(self.curves, daily.curve, at))
+
+    def _following(self, daily: Daily) -> Stream:
+        at = changed = 0
+        before = self._wanted(daily, 0)
+        while at - changed < _SETTLED:
+            at += daily.every.micros
+            wanted = self._wanted(daily, at)
+            if wanted != before:
+                yield at, Scale(*self._target, wanted)
+                before, changed = wanted, at
+
+    def _changing(self) -> Stream:
+        assert self._workload.rollouts is not None
+        chance = random.Random(f"{self.chance.random()}")
+        for number, at in enumerate(drawing.arrival_times(self._workload.rollouts, self.curves, chance), 1):
+            annotations = {ROLLOUT: str(number)}
+            yield at, Patch(*self._target, {"spec": {"template": {"metadata": {"annotations": annotations}}}})
+
+    def scaled(self, replicas: int) -> Scale:
+        """Another number of replicas."""
+        return Scale(*self._target, replicas)
+
+
+class Placed(msgspec.Struct):
+    """A VM that came, and the pod that runs it."""
+
+    vm: VM
+    turn: int = 1
+
+    @property
+    def pod(self) -> str:
+        """The pod's name."""
+        return f"virt-launcher-{self.vm.id}-{self.turn}"
+
+
+class VmSource(Source):
+    """VMs of one group."""
+
+    def __init__(self, group: VmGroup, scenario: Scenario, seed: int) -> None:
+        super().__init__(group.name, group.namespace, group.arrivals, scenario, seed)
+        self.group = group
+        self._scenario = scenario
+        self.there: dict[str, Placed] = {}
+        """By id."""
+
+    def stream(self) -> Stream:
+        """Those from the start, then those that arrive."""
+        streams = [self._standing()]
+        if self.arrivals is not None:
+            streams.append(self.arriving())
+        return heapq.merge(*streams, key=lambda timed: timed[0])
+
+    def _standing(self) -> Stream:
+        leaving: list[tuple[Offset, int, Action]] = []
+        for _ in range(self.group.count):
+            arrival = self.one(0)
+            yield 0, arrival.action
+            if arrival.until is not None:
+                heapq.heappush(leaving, (arrival.until[0], self.number, arrival.until[1]))
+        while leaving:
+            yield _left(leaving)
+
+    def make(self) -> tuple[Create, Spread | None]:
+        """See Source."""
+        vm = drawn(self.group, self.number, self.chance)
+        self.there[vm.id] = Placed(vm)
+        wished = self.group.wished
+        made = pod(vm, self.group, self._scenario, wished=wished[(self.number - 1) % len(wished)] if wished else "")
+        return Create(made), self.group.lifetime
+
+    def next_pod(self, there: Placed, source: str, wished: str) -> Made:
+        """The pod that a VM would migrate to."""
+        return pod(there.vm, self.group, self._scenario, turn=there.turn + 1, wished=wished, never=source)
+
+    def moved(self, there: Placed) -> Delete:
+        """The next pod is the VM's now; the one before goes."""
+        gone = Delete(POD, self.group.namespace, there.pod)
+        there.turn += 1
+        now = (POD, self.group.namespace, there.pod)
+        self.alive = deque(now if each[2] == gone.name else each for each in self.alive)
+        return gone
