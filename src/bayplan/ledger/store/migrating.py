@@ -6,6 +6,7 @@ else's (it has a table of our name and no version of ours). Only `migrate` write
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from bayplan.ledger.store.faults import translated
 from bayplan.ledger.store.port import SchemaError
 from bayplan.ledger.store.schema import METADATA, VERSION_TABLE
 from bayplan.ledger.store.settings import Address, Dialect, StoreSettings, parse_url
+from bayplan.model.clock import monotonic
 
 _LOCK = 0x6261_7970_6C61_6E  # "bayplan", for PostgreSQL's and MySQL's locks by number and name
+_AGAIN = 0.05
 _CURE = "bring it up to date: bayplan ledger migrate --database URL"
 
 
@@ -79,21 +82,39 @@ async def migrate(url: str, settings: StoreSettings | None = None) -> tuple[str,
     Calling it again, or twice at once, is safe. Raises SchemaError, StoreUnavailableError, StoreRefusedError,
     DatabaseUrlError.
     """
-    address = parse_url(url)
-    engine = engine_for(address, settings or StoreSettings(), create=True)
+    address, settings = parse_url(url), settings or StoreSettings()
+    engine = engine_for(address, settings, create=True)
     try:
         with translated(address):
             async with engine.connect() as connection:
+                # MySQL commits each table as it is made: who looks without the lock may see half a ledger
+                if address.dialect is not Dialect.MYSQL:
+                    if await connection.run_sync(_version, address.shown) == versions()[-1]:
+                        return ()
+                    await connection.rollback()  # the lock comes before the transaction that sees what others did
+                if address.dialect is Dialect.SQLITE:
+                    await _write_ahead(connection, settings.statement_timeout)
                 return await connection.run_sync(_migrate, address)
     finally:
         await engine.dispose()
 
 
+async def _write_ahead(connection: AsyncConnection, within: float) -> None:
+    """Have an SQLite file write ahead, as it does from then on. This statement does not wait its turn by itself."""
+    begin = monotonic()
+    while True:
+        try:
+            await connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+        except sa.exc.OperationalError as error:
+            if "locked" not in str(error) or monotonic() - begin > within:
+                raise
+            await asyncio.sleep(_AGAIN)
+        else:
+            await connection.rollback()
+            return
+
+
 def _migrate(connection: sa.Connection, address: Address) -> tuple[str, ...]:
-    # MySQL commits each table as it is made: who looks without the lock may see half a ledger
-    if address.dialect is not Dialect.MYSQL and _version(connection, address.shown) == versions()[-1]:
-        return ()
-    connection.rollback()  # the lock comes before the transaction that sees what others did under it
     _lock(connection, address.dialect)
     found = _version(connection, address.shown)
     if found != versions()[-1]:
@@ -105,7 +126,6 @@ def _migrate(connection: sa.Connection, address: Address) -> tuple[str, ...]:
 def _lock(connection: sa.Connection, dialect: Dialect) -> None:
     """One migration at a time: held until the connection closes, or the transaction ends."""
     if dialect is Dialect.SQLITE:
-        connection.exec_driver_sql("PRAGMA journal_mode = WAL")  # kept by the file
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     elif dialect is Dialect.POSTGRESQL:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
