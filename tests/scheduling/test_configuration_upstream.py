@@ -16,7 +16,7 @@ from bayplan.cluster.lab.toolchain import Toolchain
 from bayplan.scheduling.configuration import ConfigurationError, read_configuration
 from bayplan.scheduling.configuration.document import Plugins
 from bayplan.scheduling.framework import Profile
-from bayplan.scheduling.profiles import PLUGINS
+from bayplan.scheduling.profiles import KNOWN
 from tests.scheduling.test_configuration import HEADER
 from tests.scheduling.test_configuration_arguments import REFUSED_ARGUMENTS
 
@@ -27,6 +27,7 @@ KUBECONFIG = {
     "contexts": [{"name": "none", "context": {"cluster": "none", "user": ""}}],
     "current-context": "none",
 }
+UPSTREAM = {known.name: known for known in KNOWN}
 POINTS = [field.encode_name for field in msgspec.structs.fields(Plugins) if not field.name.startswith("placement")]
 LISTED = re.compile(r'starts to work with those plugins" Plugins=(\{.*\})$', re.M)
 
@@ -68,7 +69,7 @@ def some_plugins(chance: random.Random) -> dict[str, Any]:
     """Sets of plugins at some points, mostly where they belong; what needs preparation is not torn from it."""
     sets = {}
     for point in chance.sample([point for point in POINTS if not point.startswith("pre") or point == "preEnqueue"], 4):
-        names = [name for name, known in PLUGINS.items() if point in (*known.points, "multiPoint")] or list(PLUGINS)
+        names = [name for name, known in UPSTREAM.items() if point in (*known.points, "multiPoint")] or list(UPSTREAM)
         enabled = chance.sample(names, min(len(names), chance.randrange(4)))
         disabled = ["*"] if chance.random() < 0.2 else chance.sample(names, min(len(names), chance.randrange(3)))
         sets[point] = {
