@@ -9,7 +9,8 @@ import pytest
 from tests.ledger.process.running import Process, ledger, listens, served
 from tests.ledger.settings.effects import sees, silence
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+"""A ledger that is ended in the midst of its work leaves connections to the collector."""
 
 _SILENT = """\
 apiVersion: v1

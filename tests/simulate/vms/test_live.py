@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def opened(kubeconfig: Path, namespace: str) -> PodManager:
     return PodManager(namespace, LiveCluster.find(kubeconfig), furnish=True)
+
+
+def settled(holds: Callable[[], object]) -> bool:
+    """Whether something comes to hold within half a minute."""
+    for _ in range(300):
+        if holds():
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def clear(pods: PodManager) -> None:
@@ -160,6 +170,7 @@ def test_the_lab_goes_away_and_comes_back(lab: Lab) -> None:
         target = next(name for name in state.nodes if name != source)
         back = threading.Event()
         pods.on_return.append(back.set)
+        assert settled(lambda: all((sight := pods._placing.mirror.place(vm)) and sight.runs for vm in state.vms))
         lab.processes.stop("kube-apiserver", kill=True)
         try:
             assert state.move_vm("vm-0", source, target).direct

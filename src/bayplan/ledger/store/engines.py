@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import aiosqlite
-import asyncmy
+import asyncmy.connection
 import sqlalchemy as sa
 from sqlalchemy import AsyncAdaptedQueuePool
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -72,8 +72,15 @@ async def _sqlite(uri: str, settings: StoreSettings) -> aiosqlite.Connection:
 
 async def _greeted(within: float, **arguments: Any) -> Any:
     """A connection, unless the server takes longer than that to greet: the driver's own limit is for TCP alone."""
-    async with asyncio.timeout(within):
-        return await asyncmy.connect(**arguments)
+    made: Any = asyncmy.connection.Connection  # untyped
+    connection = made(**arguments)
+    try:
+        async with asyncio.timeout(within):
+            await connection.connect()
+    except BaseException:  # it does not close what it had opened
+        connection.close()
+        raise
+    return connection
 
 
 def _mysql(address: Address, settings: StoreSettings, common: dict[str, Any]) -> AsyncEngine:

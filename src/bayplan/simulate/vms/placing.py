@@ -315,4 +315,4 @@ class Placing:
 
 def _is_established(item: Object) -> bool:
     status: Doc = item.sections["status"].plain() if "status" in item.sections else {}
-    return any(each["type"] == "Established" and each["status"] == "True" for each in status.get("conditions", ()))
+    return any(each["type"] == "Established" and each["status"] == "True" for each in status.get("conditions") or ())
