@@ -13,7 +13,6 @@ import numpy as np
 
 from bayplan.scheduling.decision import GroupedRefusals
 from bayplan.scheduling.fast.columns import CAPACITY, FULL, USED
-from bayplan.scheduling.framework import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from bayplan.scheduling.state import NodeState
 
 
-_NONE = Refusal("", ())
-
-
 def refusals(filters: Filters, shape: Shape, columns: Columns) -> GroupedRefusals:
     """The refusal of each node, by name. There must not be one that is feasible."""
     kinds: Ints = shape.statics.codes.copy()
@@ -34,16 +30,12 @@ def refusals(filters: Filters, shape: Shape, columns: Columns) -> GroupedRefusal
         kinds <<= 1
         kinds |= difference
     ported = [] if shape.asked.plain else [at for at, node in enumerate(columns.nodes) if node.ports]
-    own_way = {*columns.odd, *ported}
-    kinds[list(own_way)] = -1  # what they are told holds for nobody else
+    for number, at in enumerate({*columns.odd, *ported}, 1):
+        kinds[at] = -number  # what they are told holds for nobody else
     _, heads, members = np.unique(kinds, return_index=True, return_inverse=True)
-    answers = [filters.check(columns.nodes[at]) for at in heads.tolist()]
-    places = members.tolist()
-    for at in own_way:
-        places[at] = len(answers)
-        answers.append(filters.check(columns.nodes[at]))
-    assert None not in (answers[place] for place in set(places)), "a node that is feasible is not refused"
-    return GroupedRefusals(columns.index, places, [each or _NONE for each in answers])
+    answers = [answer for at in heads.tolist() if (answer := filters.check(columns.nodes[at])) is not None]
+    assert len(answers) == len(heads), "a node that is feasible is not refused"
+    return GroupedRefusals(columns.index, members.tolist(), answers)
 
 
 def _differences(shape: Shape, columns: Columns) -> Iterator[Flags]:

@@ -52,7 +52,7 @@ def setting(
     trace: Trace, policy: str, seed: int, inflate: float
 ) -> tuple[FastScheduler, Iterator[tuple[TracePod, PodInfo]]]:
     """The scheduler with the trace's nodes, and the pods that come to it."""
-    expected = typical(TypicalPod(_cpu(pod), pod.gpu_milli, pod.gpus, pod.models) for pod in trace.pods)
+    expected = typical(TypicalPod(pod.cpu_milli, pod.gpu_milli, pod.gpus, pod.models) for pod in trace.pods)
     scheduler = FastScheduler(profile(policy, expected, seed))
     for there in renamed(trace, seed):
         scheduler.put_node(_node(there))
@@ -91,11 +91,6 @@ def _by_percent(sums: Mapping[int, Sequence[float]], last: int) -> Iterator[tupl
         used = sums.get(asked) or [*sums.get(asked - 1, ()), *sums.get(asked + 1, ())]
         if used:
             yield asked, round(sum(used) / len(used), 2)
-
-
-def _cpu(pod: TracePod) -> int:
-    """As the scheduler counts a container that asks for none."""
-    return pod.cpu_milli or _MOST_PODS // 10
 
 
 def _node(node: TraceNode) -> Node:
