@@ -6,7 +6,7 @@ Nothing ends, and a pod that finds no place is not tried again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -73,15 +73,15 @@ def steps(trace: Trace, policy: str, seed: int, inflate: float) -> Iterator[Step
         yield Step(asked, used, node)
 
 
-def run(trace: Trace, policy: str, seed: int, inflate: float, reached: Callable[[int], None] = lambda _: None) -> Run:
-    """A whole run. `reached` is told how many pods have come."""
+def run(trace: Trace, policy: str, seed: int, inflate: float) -> Run:
+    """A whole run."""
     sums: dict[int, list[float]] = {}
     placed = pods = 0
     per_cent = trace.capacity / _PERCENT
-    for pods, step in enumerate(steps(trace, policy, seed, inflate), 1):
+    for step in steps(trace, policy, seed, inflate):
+        pods += 1
         placed += bool(step.node)
         sums.setdefault(round(step.asked / per_cent), []).append(round(step.used / per_cent, 2))
-        reached(pods)
     return Run(policy, seed, pods, placed, dict(_by_percent(sums, round(inflate * _PERCENT))))
 
 
