@@ -110,10 +110,9 @@ Lines = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture
-def lines() -> Iterator[Lines]:
+def lines() -> Lines:
     """All that is logged meanwhile, at debug, each compared with the table."""
     stream = io.StringIO()
-    before = LOGS.levels
     LOGS.configure(LogSettings(format="json", levels=Levels.parse("debug,asyncio=error")), VirtualClock(), stream)
 
     def said() -> list[dict[str, Any]]:
@@ -124,8 +123,7 @@ def lines() -> Iterator[Lines]:
             assert set(line) - {"ts", "level", "logger", "msg"} == set(event.fields.split())
         return found
 
-    yield said
-    LOGS.configure(LogSettings(levels=before), VirtualClock(), None)
+    return said
 
 
 async def test_a_run_with_an_outage_and_finalizers(lines: Lines, tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 from tests.ledger.process.running import Process, ledger, listens, served
 from tests.ledger.settings.effects import sees, silence
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
-"""A ledger that is ended in the midst of its work leaves connections to the collector."""
+pytestmark = pytest.mark.slow
 
 _SILENT = """\
 apiVersion: v1

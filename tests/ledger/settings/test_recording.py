@@ -22,8 +22,7 @@ from tests.ledger.process.running import World, happens, listens, served, soon, 
 from tests.ledger.settings.effects import running, sees
 from tests.ledger.shell.scenes import gpu_pod
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
-"""A ledger that is ended in the midst of its work leaves connections to the collector."""
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

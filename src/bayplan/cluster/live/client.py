@@ -22,6 +22,7 @@ from bayplan.cluster.live.config import Access, ConfigError
 from bayplan.cluster.live.credentials import credentials_of
 from bayplan.cluster.live.faults import broken, error_of
 from bayplan.cluster.live.gathering import gathered
+from bayplan.cluster.live.sending import send
 from bayplan.cluster.live.trust import expiry, tls_context
 from bayplan.model.clock import Clock
 from bayplan.model.errors import ApiError, Unauthorized
@@ -161,7 +162,7 @@ class Client:
                 timeout=httpx2.Timeout(request.within, connect=_CONNECT),
                 extensions=dict(self._extensions),
             )
-            return await self._http.send(prepared, stream=True)
+            return await send(self._http, prepared)
         except httpx2.HTTPError as error:
             raise broken(error, self._access.server) from error
 
