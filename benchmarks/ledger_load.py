@@ -135,7 +135,7 @@ def _row(obj: Object) -> GpuPod:
 
 
 async def _serve(kubeconfig: str, pods: int, versions: int) -> None:
-    cluster = EmbeddedCluster((), clock=SystemClock())
+    cluster = EmbeddedCluster((), clock=SystemClock(), history=2 * pods * versions)
     store = cluster.world.store
     since = store.revision
     for step in range(versions):
