@@ -180,9 +180,10 @@ class Recording:
         if change.type == "DELETED":
             self._pod_gone(uid, change, seen, rows)
             return
-        if not pods.concerns(known, obj, seen):
+        facts = pods.concerning(obj, seen) if known is None else None
+        if known is None and facts is None:
             return
-        now, added = pods.changed(known, obj, seen)
+        now, added = pods.changed(known, obj, seen, facts)
         if now is known:
             return
         rows.extend(added)

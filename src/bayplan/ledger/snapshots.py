@@ -21,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 import zstandard
+from msgspec.structs import replace
 
 from bayplan.cluster.objects import Object
 from bayplan.ledger.rows import PodSnapshot, Row, Rows, SpecBlob, WorkloadSnapshot
@@ -37,6 +38,8 @@ _FOLDER = Path(__file__).with_name("dictionaries")
 _LEVEL = 3
 _HASH_SIZE = 16
 _ENCODE = msgspec.json.Encoder().encode
+_BEGINNINGS = frozenset(bytes((each,)) for each in b'{["-0123456789tfn')
+"""Of JSON: a specification may be anything."""
 
 
 class SnapshotError(PermanentError):
@@ -50,13 +53,13 @@ class Packed(msgspec.Struct, frozen=True):
 
     spec_hash: bytes
     spec: bytes
-    """As JSON, not compressed: `blob` does that, where the hash is new."""
+    """As JSON, not compressed: `squeezed` does that, where the hash is new."""
     state: bytes
     dictionary: int
 
     def blob(self, cluster: str, at: Instant) -> SpecBlob:
         """The specification's row; only a version with a specification has one."""
-        return SpecBlob(cluster=cluster, hash=self.spec_hash, data=_CODEC.compress(self.spec), first_seen=at)
+        return SpecBlob(cluster=cluster, hash=self.spec_hash, data=self.spec, first_seen=at)
 
 
 class _Codec(threading.local):
@@ -109,8 +112,8 @@ _CODEC = _Codec()
 
 
 def _is_plain(data: bytes) -> bool:
-    """JSON: no frame begins like that."""
-    return data[:1] == b"{"
+    """Whether it is JSON still: no frame begins like that."""
+    return data[:1] in _BEGINNINGS
 
 
 def split(obj: Object) -> tuple[bytes, bytes]:
@@ -141,21 +144,26 @@ def pack(obj: Object) -> Packed:
     return Packed(plain.spec_hash, plain.spec, _CODEC.compress(plain.state), CURRENT)
 
 
+_COMPRESSED: tuple[tuple[type[Row], str, dict[str, int]], ...] = (
+    (PodSnapshot, "state", {"dictionary": CURRENT}),
+    (WorkloadSnapshot, "state", {"dictionary": CURRENT}),
+    (SpecBlob, "data", {}),
+)
+
+
 def squeezed(rows: Rows) -> Rows:
-    """The same rows, every version compressed. Takes its time, and leaves the interpreter to others meanwhile."""
+    """The same rows, what is large compressed. Takes its time, and leaves the interpreter to others meanwhile."""
     made = Rows()
     made.by_type = {**rows.by_type}
-    for kind in (PodSnapshot, WorkloadSnapshot):
-        held = [row for row in rows.by_type.get(kind, ()) if isinstance(row, kind)]
-        plain = [row.state for row in held if _is_plain(row.state)]
+    for kind, field, rest in _COMPRESSED:
+        held = rows.by_type.get(kind, ())
+        plain = [data for row in held if _is_plain(data := getattr(row, field))]
         if plain:
-            states = iter(_CODEC.compress_all(plain))
-            made.by_type[kind] = [_with(row, next(states)) if _is_plain(row.state) else row for row in held]
+            done = iter(_CODEC.compress_all(plain))
+            made.by_type[kind] = [
+                replace(row, **{field: next(done)}, **rest) if _is_plain(getattr(row, field)) else row for row in held
+            ]
     return made
-
-
-def _with(row: PodSnapshot | WorkloadSnapshot, state: bytes) -> Row:
-    return msgspec.structs.replace(row, state=state, dictionary=CURRENT)
 
 
 def unpack(state: bytes, spec: bytes | None) -> bytes:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from unittest import mock
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cluster.kinds import CONFIG_MAP, POD
+from bayplan.cluster.kinds import CONFIG_MAP, POD, Kind
+from bayplan.cluster.live import wire
 from bayplan.cluster.live.wire import InitialEnd, Lines, Odd, read_event, read_object, read_page
 from bayplan.model.errors import Expired, ServerError
 
@@ -227,6 +229,38 @@ def test_whatever_stands_in_the_midst_of_a_stream_the_others_come_out(value: obj
     assert len(page.items) == 2 + isinstance(value, dict)
     for item in page.items:
         assert isinstance(item.doc(), dict)
+
+
+SECTIONS = st.dictionaries(st.sampled_from(["spec", "status", "kind", "apiVersion", "data"]), ANYTHING, max_size=4)
+
+
+@given(st.sampled_from(["ADDED", "DELETED", "BOOKMARK", "ODD"]), st.dictionaries(KEYS, ANYTHING, max_size=4), SECTIONS)
+def test_the_short_way_through_a_line_ends_where_the_long_one_does(
+    kind: str, meta: dict[str, object], sections: dict[str, object]
+) -> None:
+    line = json.dumps({"type": kind, "object": {**sections, "metadata": GOOD | meta}}).encode()
+    told: list[object] = []
+    for kinds in (wire._PLAIN_KINDS, frozenset[Kind]()):
+        with mock.patch.object(wire, "_PLAIN_KINDS", kinds):
+            odd: Odd = []
+            event = read_event(POD, line, odd)
+        found = event.object if event is not None else None
+        told.append(
+            (
+                odd,
+                event and (event.type, event.revision),
+                found and (found.version, json.dumps(found.doc(), sort_keys=True)),
+            )
+        )
+    assert told[0] == told[1]
+
+
+def test_one_object_does_not_keep_its_line() -> None:
+    line = b'{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[{"manager":"m"}]},"spec":{}}}'
+    holders = sys.getrefcount(line)
+    kept = read_event(POD, line, [])
+    assert sys.getrefcount(line) == holders
+    assert kept is not None
 
 
 @given(st.binary(max_size=40).filter(lambda line: b"\n" not in line))

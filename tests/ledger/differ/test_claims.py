@@ -14,7 +14,7 @@ from bayplan.cluster.objects import Object
 from bayplan.ledger.differ import nodes
 from bayplan.ledger.differ.claims import Pools, read_slice
 from bayplan.ledger.differ.devices import Claimed, Devices
-from bayplan.ledger.differ.pods import concerns
+from bayplan.ledger.differ.pods import concerning
 from bayplan.ledger.differ.reading import Odd
 from bayplan.ledger.rows import GpuPeriod, GpuPod, GpuPodsEvent, NodePeriod, PodResource, RunningPeriod
 from tests.ledger.differ.lives import GPU, Watcher, at, condition, node, pod, seen, spans
@@ -134,8 +134,8 @@ def with_claims(version: int, phase: str = "Pending", *conditions: dict[str, Any
 
 
 def test_a_pod_with_claims_is_kept_from_its_first_version_on() -> None:
-    assert concerns(None, with_claims(1), seen(6))
-    assert not concerns(None, pod(1, gpus=0), seen(6))
+    assert concerning(with_claims(1), seen(6))
+    assert not concerning(pod(1, gpus=0), seen(6))
 
 
 def test_a_claim_heard_of_late_is_held_since_the_binding() -> None:

@@ -10,7 +10,7 @@ import pytest
 from bayplan.ledger.differ.facts import pod_facts
 from bayplan.ledger.differ.gpus import GpuVendor, GpuVendors
 from bayplan.ledger.differ.people import UserRule
-from bayplan.ledger.differ.pods import concerns, refreshed
+from bayplan.ledger.differ.pods import concerning, refreshed
 from bayplan.ledger.rows import GpuPeriod, GpuPod, PodResource
 from tests.ledger.differ.lives import VENDORS, Watcher, at, condition, container, over, pod, seen
 
@@ -87,12 +87,9 @@ def test_a_vendor_is_added_by_configuration() -> None:
 
 
 def test_a_pod_without_gpus_does_not_concern_the_ledger() -> None:
-    watcher = Watcher()
-    watcher.see(1, pod(1))
-    assert concerns(None, pod(1), seen(1))
-    assert not concerns(None, pod(1, gpus=0), seen(1))
-    assert not concerns(None, pod(1, spec={"containers": [{"name": "c"}]}), seen(1))
-    assert concerns(watcher.pod, pod(2, gpus=0), seen(1)), "one that had them once does"
+    assert concerning(pod(1), seen(1))
+    assert not concerning(pod(1, gpus=0), seen(1))
+    assert not concerning(pod(1, spec={"containers": [{"name": "c"}]}), seen(1))
 
 
 SCHEDULED = condition("PodScheduled", "True", 5)

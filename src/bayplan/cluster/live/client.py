@@ -10,7 +10,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,8 +21,7 @@ import bayplan
 from bayplan.cluster.live.config import Access, ConfigError
 from bayplan.cluster.live.credentials import credentials_of
 from bayplan.cluster.live.faults import broken, error_of
-from bayplan.cluster.live.gathering import gathered
-from bayplan.cluster.live.sending import send
+from bayplan.cluster.live.network import Transport
 from bayplan.cluster.live.trust import expiry, tls_context
 from bayplan.model.clock import Clock
 from bayplan.model.errors import ApiError, Unauthorized
@@ -72,7 +71,7 @@ class Client:
         context = tls_context(access)
         self._credentials = credentials_of(access, context, clock)
         try:
-            transport = httpx2.AsyncHTTPTransport(
+            transport = Transport(
                 verify=context,
                 trust_env=False,
                 proxy=access.cluster.proxy_url or None,
@@ -116,19 +115,13 @@ class Client:
 
         The first piece is empty, and comes as soon as the answer has begun.
         """
-        async with (
-            self._exchange(_Request("GET", path, query, accept=accept)) as response,
-            aclosing(gathered(response.aiter_bytes())) as pieces,
-        ):
+        async with self._exchange(_Request("GET", path, query, accept=accept)) as response:
             yield b""
-            while True:
-                try:
-                    piece = await anext(pieces)
-                except StopAsyncIteration:
-                    return
-                except httpx2.HTTPError as error:
-                    raise broken(error, self._access.server) from error
-                yield piece
+            try:
+                async for piece in response.aiter_bytes():
+                    yield piece
+            except httpx2.HTTPError as error:
+                raise broken(error, self._access.server) from error
 
     @asynccontextmanager
     async def _exchange(self, request: _Request) -> AsyncIterator[httpx2.Response]:
@@ -162,7 +155,7 @@ class Client:
                 timeout=httpx2.Timeout(request.within, connect=_CONNECT),
                 extensions=dict(self._extensions),
             )
-            return await send(self._http, prepared)
+            return await self._http.send(prepared, stream=True)
         except httpx2.HTTPError as error:
             raise broken(error, self._access.server) from error
 

@@ -21,6 +21,7 @@ from bayplan.cluster import kinds
 from bayplan.cluster.kinds import POD, Kind
 from bayplan.cluster.live.client import ANSWER, Client, Warn
 from bayplan.cluster.live.config import Access, find_access
+from bayplan.cluster.live.gathering import gathered
 from bayplan.cluster.live.wire import Lines, Odd, read_event, read_object, read_page
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Body, Operations, Page, PatchType, Propagation, WatchEvent
@@ -172,13 +173,13 @@ class LiveCluster:
         )
         lines, odd = Lines(), Odd()
         accept = _METADATA if metadata_only else _JSON
-        async with aclosing(self._client.stream(_path(kind, namespace), query=query, accept=accept)) as pieces:
-            async for piece in pieces:
-                if not piece:
+        stream = self._client.stream(_path(kind, namespace), query=query, accept=accept)
+        async with aclosing(gathered(stream)) as gathering:
+            async for pieces in gathering:
+                if not pieces[0]:
                     yield []
-                    continue
                 batch: list[WatchEvent] = []
-                for line in lines.feed(piece):
+                for line in [line for piece in pieces for line in lines.feed(piece)]:
                     try:
                         event = read_event(kind, line, odd, metadata_only=metadata_only)
                     except ApiError:

@@ -1,14 +1,15 @@
 """Pieces of a stream, as many together as have come.
 
-TLS gives records of 16 KB, two pods; whoever handles each record alone pays for waking up once for two pods. A task of
-its own reads ahead while the consumer is busy, so pieces are as large as the consumer is slow, and bounded: beyond
-that the reader waits, and TCP holds the server back.
+A piece is some pods; whoever handles each alone pays for waking up that often. A task of its own reads ahead while the
+consumer is busy, so what is handed over together is as much as the consumer is slow, and bounded: beyond that the
+reader waits, and TCP holds the server back. Pieces stay as they are: joining megabytes costs more than it saves.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 _MOST = 1 << 20
 """Bytes that are read ahead."""
@@ -22,34 +23,35 @@ class _Ahead:
         self.ended = False
         self.news, self.room = asyncio.Event(), asyncio.Event()
 
-    async def read(self, pieces: AsyncIterator[bytes]) -> None:
+    async def read(self, stream: AsyncGenerator[bytes]) -> None:
         """Until the stream ends. Raises what it raises."""
         size = 0
         try:
-            async for piece in pieces:
-                size = size + len(piece) if self.held else len(piece)
-                self.held.append(piece)
-                self.news.set()
-                if size >= _MOST:
-                    self.room.clear()
-                    await self.room.wait()
+            async with aclosing(stream) as pieces:
+                async for piece in pieces:
+                    size = size + len(piece) if self.held else len(piece)
+                    self.held.append(piece)
+                    self.news.set()
+                    if size >= _MOST:
+                        self.room.clear()
+                        await self.room.wait()
         finally:
             self.ended = True
             self.news.set()
 
-    def take(self) -> bytes:
+    def take(self) -> list[bytes]:
         """All that is there."""
-        whole, self.held = b"".join(self.held), []
+        taken, self.held = self.held, []
         if not self.ended:
             self.news.clear()
         self.room.set()
-        return whole
+        return taken
 
 
-async def gathered(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """The same stream in larger pieces. What came before an error is given before it is raised."""
+async def gathered(stream: AsyncGenerator[bytes]) -> AsyncGenerator[list[bytes]]:
+    """The same stream, what came together given together. What came before an error is given before it is raised."""
     ahead = _Ahead()
-    reading = asyncio.create_task(ahead.read(pieces), name="reading ahead")
+    reading = asyncio.create_task(ahead.read(stream), name="reading ahead")
     try:
         while True:
             await ahead.news.wait()

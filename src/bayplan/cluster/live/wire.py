@@ -6,14 +6,17 @@ read does not keep the rest from being read: it is left out and put on a list, `
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from bayplan.cluster.kinds import Kind
+from bayplan.cluster.kinds import NODE, POD, Kind
 from bayplan.cluster.live.faults import error_of
-from bayplan.cluster.objects import Object, Salvaged, parts_of
+from bayplan.cluster.objects import Object, Salvaged, Section, parts_of, version_of
 from bayplan.cluster.port import Page, WatchEvent
 from bayplan.cluster.salvage import UNREADABLE, loose, salvaged
 from bayplan.model.errors import ServerError
+from bayplan.model.meta import ObjectMeta
 
 Odd = list[str]
 """What was wrong with which object."""
@@ -41,6 +44,29 @@ class _Line(msgspec.Struct, frozen=True):
     object: Parts
 
 
+class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """An object that has nothing but these, as most have: metadata is decoded in the same go."""
+
+    metadata: ObjectMeta
+    kind: msgspec.Raw = msgspec.Raw()
+    api_version: msgspec.Raw = msgspec.Raw()
+    spec: msgspec.Raw = msgspec.Raw()
+    status: msgspec.Raw = msgspec.Raw()
+
+    def whole(self, kind: Kind) -> Object:
+        """As the house passes it around."""
+        given = {"spec": Section(bytes(self.spec)), "status": Section(bytes(self.status))}
+        sections = {name: section for name, section in given.items() if section.raw}
+        own = self.metadata.managed_fields.copy()  # else it would keep the line
+        msgspec.structs.force_setattr(self.metadata, "managed_fields", own)
+        return Object(kind, self.metadata, sections, version_of(self.metadata.resource_version))
+
+
+class _PlainLine(msgspec.Struct, frozen=True):
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: _Plain
+
+
 class _MarkMeta(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
@@ -48,6 +74,9 @@ class _MarkMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 _READ_LIST = msgspec.json.Decoder(_List)
 _READ_LINE = msgspec.json.Decoder(_Line)
+_READ_PLAIN = msgspec.json.Decoder(_PlainLine)
+_PLAIN_KINDS = frozenset((NODE, POD))
+"""Those of which there are many changes. A line of another kind would be gone through twice."""
 _READ_MARK = msgspec.json.Decoder(_MarkMeta)
 _INITIAL_END = "k8s.io/initial-events-end"
 _SHOWN = 100
@@ -77,6 +106,12 @@ def read_page(kind: Kind, body: bytes, odd: Odd, *, metadata_only: bool = False)
 
 def read_event(kind: Kind, line: bytes, odd: Odd, *, metadata_only: bool = False) -> WatchEvent | None:
     """The event that a line holds, if it holds one. Raises the error that an ERROR event stands for."""
+    if kind in _PLAIN_KINDS and not metadata_only:
+        try:
+            plain = _READ_PLAIN.decode(line)
+            return _change(plain.type, plain.object.whole(kind))
+        except UNREADABLE:
+            pass  # it is another line than most, which is what the rest is for
     try:
         found = _READ_LINE.decode(line)
     except UNREADABLE:
@@ -87,8 +122,7 @@ def read_event(kind: Kind, line: bytes, odd: Odd, *, metadata_only: bool = False
     match found.type:
         case "ADDED" | "MODIFIED" | "DELETED" as change:
             item = _object(kind, found.object, odd)
-            revision = item.meta.resource_version if item.version else ""
-            return WatchEvent(change, revision, item.bare() if metadata_only else item)
+            return _change(change, item.bare() if metadata_only else item)
         case "BOOKMARK":
             meta = _mark(found.object.get("metadata", msgspec.Raw(b"{}")), odd)
             ends = meta.annotations.get(_INITIAL_END) == "true"
@@ -97,6 +131,10 @@ def read_event(kind: Kind, line: bytes, odd: Odd, *, metadata_only: bool = False
             raise error_of(0, msgspec.json.encode(found.object))
     odd.append(f"an event of type {found.type:.{_SHOWN}}")
     return None
+
+
+def _change(type_: Literal["ADDED", "MODIFIED", "DELETED"], item: Object) -> WatchEvent:
+    return WatchEvent(type_, item.meta.resource_version if item.version else "", item)
 
 
 def _object(kind: Kind, parts: Parts, odd: Odd) -> Object:
@@ -152,10 +190,10 @@ class Lines:
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The lines that this piece completes."""
-        end = piece.rfind(b"\n")
-        if end < 0:
-            self._rest.append(piece)
+        found = piece.split(b"\n")
+        self._rest.append(found[0])
+        if len(found) == 1:
             return []
-        whole = b"".join((*self._rest, piece[:end]))
-        self._rest = [piece[end + 1 :]] if end + 1 < len(piece) else []
-        return [line for line in whole.split(b"\n") if line]
+        found[0] = b"".join(self._rest)
+        self._rest = [found.pop()]
+        return [line for line in found if line]

@@ -78,7 +78,7 @@ class GpuVendors:
         self._shares = dict(shares or {})
         self._found: dict[str, GpuVendor | None] = {}
         # Every resource of a vendor has its domain: a spec without any of them asks for none.
-        self._domains = tuple({name.split("/")[0].encode() for each in vendors for name in each.resources})
+        self._domains = tuple(dict.fromkeys(name.split("/")[0].encode() for each in vendors for name in each.resources))
 
     def of(self, resource: str) -> GpuVendor | None:
         """Whose device a resource is; None: it is no device."""

@@ -59,30 +59,34 @@ class KnownPod(msgspec.Struct, frozen=True, gc=False):
     """What the latest version has wrong that the one before had not: to be reported now, and not again."""
 
 
-def concerns(known: KnownPod | None, obj: Object, seen: Seen) -> bool:
-    """Whether a pod is the ledger's business: it asks for GPUs, or did once.
+def concerning(obj: Object, seen: Seen) -> PodFacts | None:
+    """The facts of a pod that nobody knows yet, if it is the ledger's business: it asks for GPUs.
 
     One that refers to claims is, from its first version on: what of is told later, and then the first version is gone.
     """
-    if known is not None:
-        return True
     spec = obj.sections.get("spec")
-    if spec is not None and _CLAIMS in spec.raw and section(obj, "spec", PodSpec, []).resource_claims:
-        return True
-    return seen.vendors.asked_for(obj) and bool(pod_facts(obj, seen.vendors, seen.people).gpus)
+    if spec is None:
+        return None
+    claims = _CLAIMS in spec.raw and bool(section(obj, "spec", PodSpec, []).resource_claims)
+    if not claims and not seen.vendors.asked_for(obj):
+        return None
+    facts = pod_facts(obj, seen.vendors, seen.people)
+    return facts if claims or facts.gpus else None
 
 
-def changed(known: KnownPod | None, obj: Object, seen: Seen) -> tuple[KnownPod, Rows]:
-    """What is known after a version, and what it adds."""
+def changed(known: KnownPod | None, obj: Object, seen: Seen, facts: PodFacts | None = None) -> tuple[KnownPod, Rows]:
+    """What is known after a version, and what it adds; `facts` are its own, where they were looked at already."""
     rows = Rows()
     if known is not None and version(obj) <= known.facts.resource_version:
         return known, rows
-    return _followed(known, obj, seen, rows), rows
+    return _followed(known, obj, seen, rows, facts), rows
 
 
-def _followed(known: KnownPod | None, obj: Object, seen: Seen, rows: Rows, *, last: bool = False) -> KnownPod:
+def _followed(
+    known: KnownPod | None, obj: Object, seen: Seen, rows: Rows, facts: PodFacts | None = None, *, last: bool = False
+) -> KnownPod:
     was, lived = (known.facts, known.life) if known else (None, None)
-    facts = _claiming(pod_facts(obj, seen.vendors, seen.people, was), was, seen)
+    facts = _claiming(facts or pod_facts(obj, seen.vendors, seen.people, was), was, seen)
     life = live_on(lived, was, facts, seen)
     models = _models(known.models if known else {}, facts, seen)
     step = Step(facts, life, seen, lived, models, _late(was, facts, seen))

@@ -12,7 +12,7 @@ from bayplan.cluster.kinds import EVENT, KINDS, NODE, POD, Kind
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Cluster
 from bayplan.ledger.differ.gpus import GpuVendors
-from bayplan.ledger.differ.pods import concerns
+from bayplan.ledger.differ.pods import concerning
 from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.finalizers import FINALIZER
 from bayplan.ledger.questions.asking import SILENCE, Scope, clusters, read
@@ -176,7 +176,7 @@ async def _kinds(store: Readable | None, wanted: Examination, skipped: list[str]
 async def _above(objects: Sequence[Object], wanted: Examination) -> list[Kind]:
     """The kinds of the controllers of GPU pods, whether the ledger has heard of them or not."""
     seen = Seen(cluster="", at=wanted.now, vendors=wanted.vendors)
-    ours = [each for each in objects if each.kind == POD and concerns(None, each, seen)]
+    ours = [each for each in objects if each.kind == POD and concerning(each, seen)]
     above = {(owner.api_version, owner.kind) for each in ours if (owner := each.meta.controller) is not None}
     found = [await wanted.find(*each) for each in sorted(above)]
     return [kind for kind in found if kind is not None and kind != NODE]
@@ -217,7 +217,7 @@ async def _agreement(
         rows: list[GpuPod] = await read(store, GpuPod, Scope(name), TABLES[GpuPod].c.gone_at.is_(None))
         known = {row.uid for row in rows}
         seen = Seen(cluster=name, at=wanted.now, vendors=wanted.vendors)
-        ours = [each for each in objects if each.uid in known or concerns(None, each, seen)]
+        ours = [each for each in objects if each.uid in known or concerning(each, seen)]
         return checks.agreement(rows, {each.uid: _live(each) for each in ours}, wanted.now)
 
     try:
