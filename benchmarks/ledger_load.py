@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.cluster.embedded.engine import EmbeddedCluster
-from bayplan.cluster.kinds import POD
+from bayplan.cluster.kinds import NODE, POD
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import PatchType
 from bayplan.cluster.served.serve import serve
@@ -31,6 +31,7 @@ CLUSTER = "bench"
 START = Instant(1_770_000_000 * SECOND)
 _ROOT = Path(__file__).parent.parent
 _AT_ONCE = 16
+_NODES = 500
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -134,9 +135,19 @@ def _row(obj: Object) -> GpuPod:
     )
 
 
+def _node(number: int) -> bytes:
+    """A node that pods of `manifests.stored_pod` stand on."""
+    metadata = {"name": f"gpu-{number:04d}", "uid": f"node-{number}", "labels": {"nvidia.com/gpu.product": "H100"}}
+    amounts = {"cpu": "96", "memory": "1Ti", "nvidia.com/gpu": "16", "pods": "110"}
+    return msgspec.json.encode({"metadata": metadata, "status": {"capacity": amounts, "allocatable": amounts}})
+
+
 async def _serve(kubeconfig: str, pods: int, versions: int) -> None:
     cluster = EmbeddedCluster((), clock=SystemClock(), history=2 * pods * versions)
     store = cluster.world.store
+    for number in range(_NODES):
+        node = Object.from_raw(NODE, _node(number))
+        store.put(NODE, node.meta, node.sections)
     since = store.revision
     for step in range(versions):
         for number in range(pods):

@@ -7,6 +7,7 @@ the pod. Of objects nothing is kept beyond the batch but what `KnownPod`, `Known
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Iterable
 
@@ -117,10 +118,9 @@ class Recording:
     def take(self, kind: Kind, changes: Iterable[Change], when: When, rows: Rows) -> None:
         """Add what changes of one kind bring."""
         one = self._by_kind.get(kind, self._workload)
-        plain = self._seen(when.at, None)
+        seen = functools.cache(lambda after: self._seen(when.at, after))
         for change in changes:
-            after = when.inferred_after(change)
-            one(change, plain if after is None else self._seen(when.at, after), rows)
+            one(change, seen(when.inferred_after(change)), rows)
 
     def settle(self, at: Instant, rows: Rows) -> None:
         """Add what follows from the batch for others: pods and nodes with claims, the workloads above, pods below."""
@@ -298,7 +298,7 @@ class Recording:
 
     def _await_model(self, known: pods.KnownPod) -> None:
         facts = known.facts
-        if facts.node and (known.nameless or any(resource not in known.models for resource in facts.gpus)):
+        if facts.node and (known.nameless or not known.models.keys() >= facts.gpus.keys()):
             self._nameless.setdefault(facts.node, set()).add(facts.uid)
 
     def _refresh(self, uid: str, seen: Seen, rows: Rows) -> None:
