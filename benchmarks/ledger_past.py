@@ -18,7 +18,7 @@ from bayplan.cluster.objects import Object
 from bayplan.ledger.rows import PodSnapshot, Rows
 from bayplan.ledger.snapshots import pack
 from bayplan.ledger.store.migrating import migrate
-from bayplan.ledger.store.reading import state_at
+from bayplan.ledger.store.past import state_at
 from bayplan.ledger.store.retention import prune
 from bayplan.ledger.store.settings import StoreSettings
 from bayplan.ledger.store.sql import SqlStore, open_store
@@ -32,7 +32,7 @@ _STEPS = 20
 """Versions of all pods that one statement adds."""
 _BATCH = 500
 _COMMITS = 20
-_LET_GO = 0.1
+_LET_GO = 0.03
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Past(msgspec.Struct):
 
 
 def past(url: str, pods: int, versions: tuple[int, ...]) -> Past:
-    """Fill a database step by step, ask at each; then let a tenth go."""
+    """Fill a database step by step, ask at each; then let some go."""
     return asyncio.run(_past(url, pods, versions))
 
 

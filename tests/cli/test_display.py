@@ -20,7 +20,7 @@ from bayplan.cli.display.slots import Slots
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339
 from bayplan.model.pods import Pod
-from bayplan.simulate.scenario_file import shipped
+from bayplan.simulate.scenario_file import parse_scenario, shipped
 from bayplan.simulate.stage import Stage
 from bayplan.simulate.tally import Usage
 from tests.cli.scenes import EVENTS, NO_ROOM, NODES, NOW, PODS, node, pod
@@ -73,7 +73,8 @@ def test_the_summary_accounts_for_everything(snapshot: SnapshotAssertion) -> Non
         gpu_hours={"nlp": 80.25, "platform": 0.0, "vision": 20.0},
         idle_gpu_hours=43.75,
     )
-    assert "\n".join(usage_lines(usage, " at 60 times its speed", {"create Pod research: Forbidden": 2})) == snapshot
+    refused = {"create Pod research: Forbidden": 2}
+    assert "\n".join(usage_lines(usage, " at 60 times its speed", refused, {"storm": 1, "help": 3})) == snapshot
 
 
 def test_an_empty_cluster_can_be_looked_at() -> None:
@@ -88,6 +89,39 @@ def test_a_seed_and_an_instant_give_one_picture(snapshot: SnapshotAssertion) -> 
     viewer = Viewer(stage)
     asyncio.run(stage.rehearse(Instant(_START + 2 * 3600 * SECOND)))
     assert _drawn(viewer.look()) == snapshot
+    assert "\n".join(viewer.news()) == snapshot
+
+
+_STORMY = """\
+nodes:
+  - {name: gpu, count: 2, capacity: {cpu: 16, memory: 64Gi, nvidia.com/gpu: 4}}
+  - {name: plain, count: 1, capacity: {cpu: 16, memory: 64Gi}, taints: [{key: own, effect: NoSchedule}]}
+teams: [{name: vision}]
+workloads:
+  - name: serve
+    namespace: vision
+    kind: Deployment
+    spec: {replicas: 3, template: {spec: {containers: [{name: c, image: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}}
+  - name: train
+    namespace: vision
+    kind: Pod
+    arrivals: {count: 2, start: 5m}
+    spec: {containers: [{name: c, image: c, resources: {limits: {nvidia.com/gpu: 3}}}]}
+outages: [{node: gpu-2, at: 1h, lasts: 5m}]
+events:
+  - {name: shut, at: 10m, do: {cordon: {nodes: [gpu-1]}}}
+  - {name: more, at: 26h, do: {addNodes: {group: gpu, count: 2}}}
+  - {when: {pending: {above: 0}, for: 20m}, do: {scale: {workload: serve, replicas: 4}}}
+"""
+
+
+def test_the_scenario_its_timeline_and_why_pods_wait_are_seen(snapshot: SnapshotAssertion) -> None:
+    stage = Stage(parse_scenario("stormy.yaml", _STORMY), seed=1, start=_START)
+    viewer = Viewer(stage, "stormy")
+    asyncio.run(stage.rehearse(Instant(_START + 12 * 60 * SECOND)))
+    assert _drawn(viewer.look(), width=120) == snapshot
+    assert "\n".join(viewer.news()) == snapshot
+    asyncio.run(stage.rehearse(Instant(_START + 27 * 60 * SECOND)))
     assert "\n".join(viewer.news()) == snapshot
 
 

@@ -43,4 +43,4 @@ def test_a_scenario_that_cannot_be_read_is_refused_with_its_line(
     file.write_text("nodes: [{name: n, nodes: 3}]")
 
     assert main(["simulate", "exporter", "--engine", "embedded", "--scenario", str(file)]) == 1
-    assert f"{file}:1: nodes[0]: Object contains unknown field `nodes`" in capsys.readouterr().err
+    assert f"{file}:1: nodes[0].nodes: unknown key" in capsys.readouterr().err

@@ -51,11 +51,11 @@ def test_what_the_lab_cannot_do_is_told_before_it_starts(capsys: Capture) -> Non
 
 def test_files_are_checked_each_with_its_faults(tmp_path: Path, capsys: Capture) -> None:
     broken = tmp_path / "broken.yaml"
-    broken.write_text("nodes:\n  - {name: a, count: 0, capacity: {cpu: 1}, colour: red}\n")
+    broken.write_text("nodes:\n  - {name: a, count: -1, capacity: {cpu: 1}, colour: red}\n")
     assert main(["simulate", "validate", "03-exhaustion", str(broken)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "03-exhaustion: valid: 3 nodes, 0 workloads, 1 groups of VMs, 0 events",
-        f"{broken}:2: nodes[0].count: expected int >= 1 [BP-X004]",
+        f"{broken}:2: nodes[0].count: expected int >= 0 [BP-X004]",
         f"{broken}:2: nodes[0].colour: unknown key [BP-X003]",
     ]
 
@@ -78,3 +78,21 @@ def test_ctrl_c_leaves_a_valid_log_and_says_how_far_it_came(tmp_path: Path) -> N
     last = [*eventlog.read(out / "events.jsonl")][-1]
     assert isinstance(last, eventlog.Ended)
     assert not last.complete
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        pytest.param("week", None, 'no file and no scenario "week"', id="a name that does not ship"),
+        pytest.param("week.yaml", None, "week.yaml: No such file", id="a file that is not there"),
+        pytest.param("prod.twin", b"\x1f\x8b\x08\x00", "a twin or a recording, no scenario", id="a twin"),
+    ],
+)
+def test_what_is_no_scenario_is_said_to_be_none(
+    name: str, content: bytes | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path(name).write_bytes(content)
+    assert main(["simulate", "run", name]) == 1
+    assert told in capsys.readouterr().err

@@ -106,6 +106,65 @@ def test_a_twin_of_the_past_comes_from_the_ledger_and_says_what_it_does_not_know
     assert [each["more"] for each in json.loads(asked.out)["byGpuModel"]] == [12, 6, 3, 1]
 
 
+# --- a scenario's events
+
+_STORM = """\
+duration: 10m
+events:
+  - {name: storm, at: 1m, do: {fail: {labels: {zone: z1}}}}
+  - {name: rush, at: 2m, do: {scale: {workload: default/web, replicas: 6}}}
+"""
+
+
+def test_a_scenarios_events_are_put_to_a_twin_and_nothing_is_asked_of_the_cluster(
+    command: Command, twin: Path, requests: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "storm.yaml").write_text(_STORM)
+    requests.clear()
+    told = command("simulate", "run", str(tmp_path / "storm.yaml"), "--twin", str(twin), "-o", "json")
+    assert (told.code, told.err) == (0, "")
+    found = json.loads(told.out)
+    assert (found["scenario"], found["nodes"], found["events"]) == ("storm on prod", 3, {"rush": 1, "storm": 1})
+    assert found["created"] == 3 + 1  # three more, and one for that on the node that failed
+    assert found["samples"][-1]["nodes"] == 2
+    checked = command("simulate", "validate", "--twin", str(twin), str(tmp_path / "storm.yaml"))
+    assert checked.out == f"{tmp_path / 'storm.yaml'}: valid: 0 nodes, 0 workloads, 0 groups of VMs, 2 events\n"
+    assert not requests
+
+
+def test_policies_are_compared_on_a_twin(command: Command, twin: Path, tmp_path: Path) -> None:
+    (tmp_path / "storm.yaml").write_text(_STORM)
+    flags = [
+        "--twin",
+        str(twin),
+        "--policy",
+        "default",
+        "--policy",
+        "mostallocated",
+        "--seeds",
+        "1",
+        "--processes",
+        "1",
+    ]
+    told = command("simulate", "compare", str(tmp_path / "storm.yaml"), *flags, "-o", "json")
+    assert told.code == 0, told.err
+    placed = next(each for each in json.loads(told.out)["measures"] if each["measure"] == "placed")
+    assert placed["values"]["default"]["mean"] == 4
+
+
+def test_a_scenario_without_nodes_needs_a_twin(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "storm.yaml").write_text(_STORM)
+    told = command("simulate", "run", str(tmp_path / "storm.yaml"))
+    assert told.code == 1
+    assert "nodes: expected nodes, unless the scenario is put to a twin (--twin)" in told.err
+
+
+def test_a_twin_is_not_for_the_lab(command: Command, twin: Path) -> None:
+    told = command("simulate", "run", "03-exhaustion", "--twin", str(twin), "--engine", "lab")
+    assert told.code == 2
+    assert "--twin is a copy in the embedded engine" in told.err
+
+
 # --- capacity
 
 
@@ -167,6 +226,12 @@ def test_a_node_shape_of_ones_own_may_be_added(command: Command, twin: Path, tmp
         "verified": True,
     }
     assert found["rerun"]["placed"] == 4
+
+
+def test_a_scenario_that_ships_is_asked_by_its_name(command: Command) -> None:
+    told = command("simulate", "capacity", "--scenario", "05-gpu-shares", "-o", "json")
+    assert told.code == 0, told.err
+    assert json.loads(told.out)["nodes"] == 6
 
 
 @pytest.mark.parametrize(

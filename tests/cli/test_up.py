@@ -194,6 +194,15 @@ def test_virtual_time_without_output_ends_with_the_summary(small: str) -> None:
     ]
 
 
+def test_a_scenarios_events_happen_and_are_told_at_the_end(small: str) -> None:
+    file = Path(small)
+    file.write_text(_SMALL + "events: [{name: less, at: 1h, do: {scale: {workload: serve, replicas: 1}}}]\n")
+    ran = _ran("--scenario", small, "--virtual", "2h")
+    lines = ran.stdout.decode().splitlines()
+    assert lines[1].endswith("running 1  pending 0")
+    assert lines[-1] == "events    less"
+
+
 @pytest.mark.slow
 def test_elsewhere_than_on_a_terminal_there_are_plain_lines_and_a_summary(small: str) -> None:
     ran = _ran("--scenario", small, "--for", "1s")
@@ -249,6 +258,7 @@ def test_on_a_terminal_it_is_refreshed_in_place_and_leaves_the_terminal_as_it_wa
     assert code == 0
     shown, _, after = got.rpartition("\x1b[?1049l")
     assert shown.count("NODE") > 1
+    assert re.search(r"scenario \S*small", shown)
     assert "\x1b[?1049h" in shown
     assert "running 3  pending 0" in after
 

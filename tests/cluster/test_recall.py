@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.cluster.embedded.admission.body import read_metadata, split_pod
+from bayplan.cluster.embedded.admission.body import part_pod, read_metadata, split_pod
 from bayplan.cluster.embedded.admission.recall import Recall
 from bayplan.cluster.embedded.bootstrap import bootstrap
 from bayplan.cluster.embedded.requests import PLAIN, WriteOptions
@@ -327,7 +327,7 @@ def test_stamping_is_creating(body: str) -> None:
     ]
     annotated = ObjectMeta(name="n", namespace="plain", annotations={"controller.kubernetes.io/pod-deletion-cost": "x"})
     stamps = [("stamp", "plain", each, section) for each in (*metas, annotated)]
-    assert_alike(stamps[0], ("pod", "plain", meta("a"), section.raw.decode()), *stamps[1:])
+    assert_alike(stamps[0], ("pod", "plain", meta("a"), section.raw.decode()), *stamps[1:], *[stamps[1]] * 3)
 
 
 def test_what_is_remembered_is_shared() -> None:
@@ -339,5 +339,13 @@ def test_what_is_remembered_is_shared() -> None:
 def test_only_plain_pods_are_split() -> None:
     assert split_pod(b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{}}') == (b'{"name":"a"}', b"{}")
     assert split_pod(b"[" * 10**5) == (b"", b"")
+    assert part_pod({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}) == (
+        {"name": "a"},
+        b"{}",
+    )
+    assert part_pod({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}, "status": {}}) == ({}, b"")
+    assert part_pod({"apiVersion": "v2", "kind": "Pod", "metadata": {}, "spec": {}}) == ({}, b"")
+    assert read_metadata({"name": "a", "labels": {}}) == {"name": "a"}
+    assert read_metadata({"name": 5}) is None
     assert read_metadata(b"5") is None
     assert read_metadata(b'{"name":"a","nothing":1}') is None

@@ -220,6 +220,7 @@ class MariaDb(Server):
             str(self.mariadbd), "--no-defaults", f"--datadir={self.data}", f"--socket={self.folder}/sock",
             f"--port={self.port}", "--bind-address=127.0.0.1", f"--pid-file={self.folder}/pid",
             f"--innodb-flush-log-at-trx-commit={flush}", "--skip-log-bin",
+            "--innodb-buffer-pool-size=2G",  # taken as it is needed; it goes around the system's cache of files
             f"--ssl-cert={self.folder}/tls.crt", f"--ssl-key={self.folder}/tls.key",
         ]  # fmt: skip
 

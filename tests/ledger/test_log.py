@@ -16,12 +16,14 @@ import bayplan
 from bayplan.cluster.kinds import JOB, NODE, POD
 from bayplan.cluster.leases import Election, Place
 from bayplan.ledger.events import EVENTS, FIELDS
-from bayplan.ledger.finalizers import Finalizers
+from bayplan.ledger.finalizers import Finalizers, Stored
 from bayplan.ledger.kubelet_service import keep_kubelet_service
+from bayplan.ledger.process import _together
 from bayplan.ledger.spool import Spool
+from bayplan.ledger.store.port import StoreRefusedError
 from bayplan.ledger.store.retention import Pruned
 from bayplan.model.clock import VirtualClock
-from bayplan.model.errors import ServerError
+from bayplan.model.errors import Forbidden, ServerError
 from bayplan.service.levels import Levels
 from bayplan.service.logging import LOGS
 from bayplan.service.settings import LogSettings
@@ -162,6 +164,38 @@ async def test_a_run_with_an_outage_and_finalizers(lines: Lines, tmp_path: Path)
         (line["table"], line["resource_version"]) for line in said if line.get("uid") == made.uid and "table" in line
     }
     assert {("gpu_pods", made.version), ("pod_snapshots", made.version)} <= decided
+
+
+async def test_a_part_that_fails_while_another_ends_all_is_told(lines: Lines) -> None:
+    async def refused() -> None:
+        raise StoreRefusedError("no such table")
+
+    async def cannot_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ServerError("no route")
+
+    async def ends() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(StoreRefusedError, match="no such table"):
+        await _together({"ends": ends(), "cannot end": cannot_end(), "refused": refused()})
+    assert [(line["part"], line["why"]) for line in lines()] == [("cannot end", "ServerError: no route")]
+
+
+async def test_a_kind_that_may_not_be_read_is_told_once(lines: Lines) -> None:
+    class Refusing:
+        async def get(self, _kind: object, name: str, _namespace: str) -> object:
+            raise Forbidden(f"{name}: not allowed")
+
+    cluster: Any = Refusing()
+    finalizers = Finalizers(cluster, VirtualClock())
+    for number, kind in enumerate((JOB, JOB, POD)):
+        finalizers.durable((), [Stored(kind, "default", f"owner-{number}", f"uid-{number}", 1)])
+        assert await finalizers._carry_out()
+    told = [(line["level"], line["kind"]) for line in lines() if line["msg"] == "finalizers not allowed"]
+    assert told == [("warning", JOB.qualified), ("warning", POD.qualified)]
 
 
 async def test_a_lease_from_its_taking_to_its_loss(lines: Lines) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bayplan.cluster.lab.toolchain import LabUnavailableError
 from bayplan.simulate.eventlog import Ended, Writer, read
 from bayplan.simulate.lab_run import LabRunError, check, on_lab
 from bayplan.simulate.run import Order, rehearse
-from bayplan.simulate.scenario_file import shipped
+from bayplan.simulate.scenario_file import parse_scenario, shipped
 
 
 def _order(name: str, engine: str = "lab", policy: str = "default") -> Order:
@@ -40,6 +41,39 @@ def test_both_engines_end_with_the_same_counts(name: str, tmp_path: Path) -> Non
     last = [*read(tmp_path / "log")][-1]
     assert isinstance(last, Ended)
     assert last.complete
+
+
+_BUDGETS = """\
+duration: 10m
+nodes: [{name: n, count: 3, capacity: {cpu: 8, memory: 64Gi}}]
+teams: [{name: shop}]
+workloads:
+  - name: api
+    namespace: shop
+    kind: Deployment
+    spec: {replicas: 6, template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 1}}}]}}}
+vms:
+  - {name: db, namespace: shop, count: 3, cpu: 1, memory: 16Gi, dirtyRate: 0}
+budgets:
+  - {name: api, namespace: shop, workload: api, maxUnavailable: 1}
+  - {name: db, namespace: shop, workload: db, minAvailable: 2}
+events:
+  - {name: empty, at: 1m, do: {drain: {nodes: [n-1]}}}
+"""
+
+
+@pytest.mark.slow
+def test_a_drain_goes_by_the_budgets_on_both_engines() -> None:
+    scenario = parse_scenario("x.yaml", _BUDGETS)
+    order = Order(scenario=scenario, name="x", seed=0, engine="lab", duration=scenario.duration.micros)
+    try:
+        real = asyncio.run(on_lab(order, Writer(), None, stopping=lambda: False))
+    except LabUnavailableError as error:
+        pytest.skip(f"no lab here: {error.message}")
+    ours = asyncio.run(rehearse(msgspec.structs.replace(order, engine="embedded")))
+    for found in (real, ours):
+        assert (found.running, found.pending, found.migrations_refused) == (9, 0, 0)
+        assert found.denied.keys() == {"evict Pod shop: budget api"}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from bayplan.simulate.scenario_file import ScenarioError, parse_scenario, shippe
 from bayplan.simulate.summary import Summary, bars, text
 
 _SEEDS = ("01-initial-placement", "02-migration", "03-exhaustion")
-_ALL = (*_SEEDS, "04-node-failures", "05-gpu-shares")
+_ALL = (*_SEEDS, "04-node-failures", "05-gpu-shares", "06-maintenance")
 
 
 def _run(scenario: Scenario, log: Path | None = None, *, policy: str = "default", name: str = "x") -> Summary:
@@ -134,6 +134,8 @@ _DEEDS = st.sampled_from(
         "scale: {workload: serve, replicas: 4}",
         "arrivals: {workload: task, factor: 3}",
         "migrate: {vms: vm, count: 2, to: n-2}",
+        "migrate: {vms: vm, count: 2, budget: fail}",
+        "drain: {labels: {kubernetes.io/hostname: n-2}}",
         "fail: {nodes: [z-1]}",
     ]
 )
@@ -177,6 +179,9 @@ workloads:
     spec: {{replicas: 2, template: {{spec: {{containers: [{{name: c, image: i}}]}}}}}}
 vms:
   - {{name: vm, namespace: t, count: 2, cpu: 1, memory: 1Gi, wished: [n-1]}}
+budgets:
+  - {{name: serve, namespace: t, workload: serve, minAvailable: 1}}
+  - {{name: vm, namespace: t, workload: vm, minAvailable: 2}}
 events:{told or " []"}
 """
     scenario = _read(given_text)

@@ -85,6 +85,42 @@ async def test_services_grow_with_the_day() -> None:
     assert stage.cluster.world.server.get(DEPLOYMENT, "vision", "serve").sections["spec"].plain()["replicas"] == 2
 
 
+_EVENTS = """\
+  - {name: shut, at: 30m, do: {cordon: {nodes: [gpu-2], for: 1h}}}
+  - {name: help, when: {after: shut, for: 5m}, do: {addNodes: {group: gpu, count: 2}}}
+  - {name: late, when: {nodes: {above: 9}}, do: {drain: {nodes: 1}}}
+"""
+
+
+def _eventful() -> Stage:
+    text = _TEXT.partition("outages:")[0] + "events:\n" + _EVENTS
+    return Stage(parse_scenario("x.yaml", text), seed=3, start=_START)
+
+
+async def test_events_happen_in_virtual_time() -> None:
+    stage = _eventful()
+    assert [what for _, what in stage.coming()] == [
+        "shut: cordon gpu-2 for 1h",
+        "help: add 2 nodes of gpu when shut has happened for 5m",
+        "late: drain 1 node when nodes above 9",
+    ]
+    await stage.rehearse(Instant(_START + 40 * _MINUTE))
+    assert [(at - _START, *told) for at, *told in stage.happened] == [
+        (30 * _MINUTE, "shut", "cordon gpu-2 for 1h"),
+        (35 * _MINUTE, "help", "add 2 nodes of gpu"),
+    ]
+    assert len(_ready(stage)) == 4
+    assert [what for _, what in stage.coming()] == ["late: drain 1 node when nodes above 9"]
+
+
+async def test_events_happen_in_real_time() -> None:
+    stage = _eventful()
+    await stage.rehearse(Instant(_START + 5 * _MINUTE))
+    await stage.go_live(ScaledClock(stage.now, 36_000), Instant(_START + 50 * _MINUTE))
+    assert [event for _, event, _ in stage.happened] == ["shut", "help"]
+    assert len(_ready(stage)) == 4
+
+
 async def test_what_users_are_refused_is_counted_and_stops_nothing() -> None:
     stage = _stage()
     await stage.rehearse(Instant(_START + 120 * _MINUTE))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ _SLICE = 600 * 1_000_000
 class _Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
+    name: str
+    """Of the scenario."""
     seed: int
     speed: float
     lasts: Duration | None
@@ -69,7 +72,7 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--kubeconfig-out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the kubeconfig."
 )
-@click.option("--scenario", "file", type=click.Path(path_type=Path), metavar="FILE", help="Another load: docs/up.md.")
+@click.option("--scenario", "file", metavar="FILE", help="Another load: a file, or a name that ships; docs/up.md.")
 @click.option(
     "--scheduler-config", type=click.Path(path_type=Path), metavar="FILE", help="A KubeSchedulerConfiguration."
 )
@@ -92,7 +95,7 @@ def up(
     startup_delay: Duration | None,
     port: int,
     kubeconfig_out: Path | None,
-    file: Path | None,
+    file: str | None,
     scheduler_config: Path | None,
     seed: int,
     speed: float | None,
@@ -120,17 +123,19 @@ def up(
         raise click.UsageError("--node-shape, --machine and --nodes 0 are for a bare cluster: add --empty")
     if lasts is not None and virtual is not None:
         raise click.UsageError("--for is about your time and --virtual about the cluster's: expected one of them")
+    from bayplan.cli.simulate.run import scenario_of
     from bayplan.cluster.embedded.scheduler_file import load_configuration
     from bayplan.service.lifecycle import run
     from bayplan.simulate.bare import NOBODY, nodes_of
     from bayplan.simulate.scenario import scaled
-    from bayplan.simulate.scenario_file import read_scenario, shipped
+    from bayplan.simulate.scenario_file import SHIPPED
 
     settings = invocation.quiet_settings()
-    scenario = NOBODY if empty else shipped() if file is None else read_scenario(file)
+    name, scenario = ("", NOBODY) if empty else scenario_of(file or SHIPPED)
     if nodes is not None and not empty:
         scenario = scaled(scenario, nodes)
     wish = _Wish(
+        name=name,
         seed=seed,
         speed=speed or (1 if empty else 60),
         lasts=lasts,
@@ -199,7 +204,8 @@ async def _live(service: Service, scenario: Scenario, wish: _Wish) -> None:
             async with serve(stage.cluster, port=wish.port, kubeconfig_out=wish.kubeconfig_out) as served:
                 click.echo(f"serving {served.url}; kubeconfig {served.kubeconfig}", err=True)
                 title = f"×{wish.speed:g}  {served.url}  Ctrl-C ends"
-                await show(stage, service, live, title=title, talk=wish.output is not None)
+                talk = wish.output is not None
+                await show(stage, service, live, title=title, talk=talk, scenario=wish.name)
             if recording is not None:
                 recording.cancel()  # the rest is stored when the block is left
     _finish(stage, wish)
@@ -291,5 +297,6 @@ def _finish(stage: Stage, wish: _Wish) -> None:
     from bayplan.cli.display.lines import usage_lines
 
     speed = "" if wish.virtual is not None else f" at {wish.speed:g} times its speed"
-    for line in usage_lines(stage.tally.usage(stage.now), speed, stage.refusals):
+    events = Counter(event for _, event, _ in stage.happened)
+    for line in usage_lines(stage.tally.usage(stage.now), speed, stage.refusals, events):
         click.echo(line)

@@ -13,7 +13,7 @@ import msgspec
 from bayplan.model.errors import NotFound
 
 
-class Kind(msgspec.Struct, frozen=True):
+class Kind(msgspec.Struct, frozen=True, cache_hash=True):
     """One resource type: what it is called, where it lives, what hangs below it."""
 
     group: str

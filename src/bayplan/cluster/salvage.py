@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """What a decoder raises: also for bytes that are no UTF-8, and for nesting without end."""
-_DEPTH = 6
-"""How far down faults are looked for: an owner reference's field is the fourth."""
+_DEPTH = 10
+"""How far down faults are looked for: a value of a term of a pod's affinity is the eighth."""
 _MOST_FAULTS = 10
 _NOTHING = object()
 

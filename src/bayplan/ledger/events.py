@@ -21,6 +21,7 @@ TOPICS: dict[str, dict[str, Event]] = {
     "Recording": {
         "recording started": Event("info", "cluster database pods", "this process writes the ledger from here on"),
         "recording ended": Event("info", "cluster", "it no longer does: it ends, or has lost the lease"),
+        "part failed at its end": Event("error", "part why", "while all of them were being ended, for another reason"),
         "change taken": Event("debug", "type kind uid resource_version", "a version of an object was read"),
         "row made": Event("debug", "table uid resource_version", "what was decided of it, a line for each row"),
         "batch stored": Event("debug", "rows", "a transaction was committed"),
@@ -38,6 +39,9 @@ TOPICS: dict[str, dict[str, Event]] = {
     },
     "Database and spool": {
         "database away": Event("warning", "why spools", "it does not take transactions; batches go to disk or wait"),
+        "waiting for the database": Event(
+            "warning", "why", "it cannot be reached at the start; nothing is recorded until it can"
+        ),
         "database back": Event("info", "", "it takes them again"),
         "cannot write": Event("warning", "code why", "a fault of database or spool, the first of its kind"),
         "spool opened": Event("info", "path batches bytes", "what an earlier run left in it is replayed first"),
@@ -76,6 +80,9 @@ TOPICS: dict[str, dict[str, Event]] = {
             "debug", "object uid resource_version why", "the object changed meanwhile; its next version is decided anew"
         ),
         "finalizer not decided": Event("debug", "kind uid why", "the object cannot be read, or has gone"),
+        "finalizers not allowed": Event(
+            "warning", "kind why", "objects of this kind may not be read, so they get none; told once for each kind"
+        ),
         "finalizer not patched": Event("warning", "object uid resource_version why", "it is tried again"),
         "finalizers not taken up": Event(
             "warning", "why", "those of an earlier run could not be looked at; it is tried again"
@@ -118,6 +125,7 @@ FIELDS: dict[str, str] = {
     "name": "of the object",
     "object": "namespace/name, where need be with its kind",
     "objects": "how many there are",
+    "part": "recorder, finalizers, measurements, retention, ...",
     "path": "the spool's file",
     "pod_versions": "rows of `pod_snapshots`",
     "pods": "how many",

@@ -23,7 +23,7 @@ from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Cluster, PatchType
 from bayplan.ledger.listeners import CONTROLLERS
 from bayplan.model.clock import SECOND, Clock, Instant
-from bayplan.model.errors import BayplanError, Conflict, Invalid, NotFound, TemporaryError
+from bayplan.model.errors import BayplanError, Conflict, Forbidden, Invalid, NotFound, TemporaryError
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
@@ -98,6 +98,8 @@ class Finalizers:
         self._marks: dict[str, Mark] = {}
         """By uid: the latest decision that was not carried out yet."""
         self._unread: list[Stored] = []
+        self._refused: set[Kind] = set()
+        """Kinds that this account may not read, as far as that was told."""
         self._wake = asyncio.Event()
 
     def durable(self, versions: Iterable[Object], unread: Sequence[Stored] = ()) -> None:
@@ -172,6 +174,9 @@ class Finalizers:
                 continue
             except BayplanError as error:
                 log.debug("finalizer not decided", kind=each.kind.qualified, uid=each.uid, why=error.message)
+                if isinstance(error, Forbidden) and each.kind not in self._refused:
+                    self._refused.add(each.kind)
+                    log.warning("finalizers not allowed", kind=each.kind.qualified, why=error.message)
                 continue
             if obj.uid == each.uid and obj.version <= each.version:
                 self.durable([obj])

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
@@ -36,12 +37,11 @@ from bayplan.ledger.settings import (
 from bayplan.ledger.spool import Spool
 from bayplan.ledger.stamping import Stamps
 from bayplan.ledger.store.migrating import migrate
-from bayplan.ledger.store.port import Remembered
 from bayplan.ledger.store.retention import prune
 from bayplan.ledger.store.settings import Dialect, parse_url
 from bayplan.ledger.store.sql import SqlStore, open_store
 from bayplan.ledger.use.settings import Monitor, monitor_of
-from bayplan.model.clock import SECOND, Clock, Instant
+from bayplan.model.clock import SECOND, Instant
 from bayplan.model.errors import PermanentError, TemporaryError
 from bayplan.service.lifecycle import Service
 from bayplan.service.logging import get_logger
@@ -52,6 +52,7 @@ log = get_logger(__name__)
 _MIB = 1 << 20
 _RETRY = SECOND
 _PRUNE_EVERY = 3600 * SECOND
+T = TypeVar("T")
 
 
 class DatabaseAwayError(TemporaryError):
@@ -94,7 +95,9 @@ async def run_ledger(service: Service, cluster: LiveCluster) -> None:
     """Record until the service is asked to stop."""
     settings = service.settings.ledger
     monitor, election = monitor_of(settings), _election(service, cluster)
-    store = await prepared_store(service)
+    store = await _unless_stopped(service, _patiently(service, lambda: prepared_store(service)))
+    if store is None:
+        return
     service.on_close("database", store.close)
     kinds = LiveKinds(cluster.access, service.clock, answer_within=settings.request_timeout.seconds)
     service.on_close("discovery", kinds.close)
@@ -116,6 +119,40 @@ async def run_ledger(service: Service, cluster: LiveCluster) -> None:
     await service.stopped()
 
 
+async def _patiently(service: Service, ask: Callable[[], Awaitable[T]]) -> T:
+    """What a database says, as soon as it does; until then the service is alive and not ready. Nothing is recorded
+    meanwhile, on disk neither: what is new is only seen beside what the database remembers.
+    """
+    clock, away = service.clock, False
+    while True:
+        try:
+            found = await ask()
+        except TemporaryError as error:
+            if not away:
+                log.warning("waiting for the database", why=error.message)
+                service.health.set_not_ready(f"waiting for the database: {error.message}")
+            away = True
+            await clock.sleep_until(Instant(clock.now() + _RETRY))
+        else:
+            if away:
+                log.info("database back")
+            if away and not service.stopping:
+                service.health.set_ready()
+            return found
+
+
+async def _unless_stopped(service: Service, work: Coroutine[None, None, T]) -> T | None:
+    """The result; None: the service was asked to stop before."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(service.stopped())
+    try:
+        await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        for each in (task, stopped):
+            each.cancel()
+        await asyncio.wait((task, stopped))
+
+
 def _election(service: Service, cluster: LiveCluster) -> Election | None:
     settings = service.settings.ledger
     if settings.election == "off":
@@ -134,7 +171,7 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
     try:
         while not await outlet.replay():
             await clock.sleep_until(Instant(clock.now() + _RETRY))
-        kept = await _remembered(store, ledger.cluster, clock)
+        kept = await _patiently(service, lambda: store.remembered(ledger.cluster))
         recording = Recording(ledger.cluster, kept, people=user_rule(settings))
         stored = {row.uid: row.resource_version for row in kept.pods}
         finalizers = Finalizers(cluster, clock, stored) if settings.finalizers == "on" else None
@@ -174,24 +211,20 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
 async def _together(work: Mapping[str, Coroutine[None, None, None]]) -> None:
     """Do all of this until cancelled. None of it ends by itself: the first that does ends all, and says why."""
     tasks = [asyncio.create_task(each, name=name) for name, each in work.items()]
+    cause: BaseException | None = None
     try:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
             task.result()
+    except BaseException as error:
+        cause = error
+        raise
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _remembered(store: SqlStore, cluster: str, clock: Clock) -> Remembered:
-    """What the ledger knew when it ended, as soon as the database tells."""
-    while True:
-        try:
-            return await store.remembered(cluster)
-        except TemporaryError as error:
-            log.warning("database away", why=error.message, spools=False)
-            await clock.sleep_until(Instant(clock.now() + _RETRY))
+        for task, end in zip(tasks, await asyncio.gather(*tasks, return_exceptions=True), strict=True):
+            if isinstance(end, Exception) and end is not cause:
+                log.error("part failed at its end", part=task.get_name(), why=f"{type(end).__name__}: {end}")
 
 
 async def server_time(cluster: LiveCluster) -> Instant | None:

@@ -34,6 +34,8 @@ log = get_logger(__name__)
 
 MOST_CHANGES = 2000
 """That one transaction takes in; a batch is never split."""
+_AT_ONCE = 50
+"""Changes that are looked at before whoever waits has a turn: some milliseconds."""
 Durable = Callable[[Sequence[Object], Sequence[Stored]], None]
 
 
@@ -96,7 +98,7 @@ class Recorder:
         try:
             while True:
                 items = await self._gather(replaying)
-                rows = self._digest(items)
+                rows = await self._digest(items)
                 await self._written()
                 if len(rows):
                     work = self._write(rows, self._versions(items), self._unread())
@@ -134,7 +136,7 @@ class Recorder:
             items.append(inbox.get_nowait())
         return items
 
-    def _digest(self, items: Sequence[Item]) -> Rows:
+    async def _digest(self, items: Sequence[Item]) -> Rows:
         """What batches add to the ledger, with how far each stream is told by them."""
         rows, at = Rows(), self._stamp()
         touched: dict[str, Stream] = {}
@@ -142,7 +144,7 @@ class Recorder:
             if isinstance(batch, Ended):
                 self._streams.ended(stream, batch.error)
                 continue
-            self._take(stream, batch, came, rows)
+            await self._take(stream, batch, came, rows)
             if stream.revision:
                 touched[stream.kind.resource] = stream
         self.recording.settle(at, rows)
@@ -155,21 +157,21 @@ class Recorder:
             _say(rows)
         return rows
 
-    def _take(self, stream: Stream, batch: Batch, at: Instant, rows: Rows) -> None:
+    async def _take(self, stream: Stream, batch: Batch, at: Instant, rows: Rows) -> None:
         reading_anew = batch.synced or not batch.revision
         unseen, up_to = None, None
         if reading_anew:
             unseen = stream.heard_at
         elif batch.behind:
             unseen, up_to = stream.heard_at, batch.behind
-        self.recording.take(stream.kind, batch.changes, When(at, unseen, up_to), rows)
+        when = When(at, unseen, up_to)
+        for first in range(0, len(batch.changes), _AT_ONCE):
+            self.recording.take(stream.kind, batch.changes[first : first + _AT_ONCE], when, rows)
+            if self._writing is not None:
+                await asyncio.sleep(0)  # a transaction is a dozen answers of the database, each to be heard
         self.changes[stream.kind.resource] += len(batch.changes)
         if log.debugs:
-            for change in batch.changes:
-                obj = change.object
-                log.debug(
-                    "change taken", type=change.type, kind=obj.kind.name, uid=obj.uid, resource_version=obj.version
-                )
+            _say_taken(batch)
         if not batch.revision:
             return
         if batch.synced and stream.heard_at is not None and stream.kind in (POD, NODE):
@@ -250,6 +252,12 @@ class Recorder:
             log.warning("last batch left", why="the database is away")
         except BayplanError as error:
             log.warning("last batch left", why=error.message)
+
+
+def _say_taken(batch: Batch) -> None:
+    for change in batch.changes:
+        obj = change.object
+        log.debug("change taken", type=change.type, kind=obj.kind.name, uid=obj.uid, resource_version=obj.version)
 
 
 def _say(rows: Rows) -> None:

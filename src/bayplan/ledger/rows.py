@@ -348,7 +348,8 @@ class GpuUse(Row, frozen=True, kw_only=True):
     at: Instant
     utilisation: float
     """0 to 1."""
-    memory_used: int = 0
+    memory_used: int | None = None
+    """Bytes; NULL: not told."""
 
 
 class Gap(Row, frozen=True, kw_only=True):

@@ -52,5 +52,9 @@ class Timed(msgspec.Struct, frozen=True):
     action: Action
 
 
+class MayLeave(Target, frozen=True):
+    """Ask whether budgets would let a pod go; nothing is changed."""
+
+
 class Evict(Target, frozen=True):
     """Ask for a pod's removal, as its budgets allow."""

@@ -7,14 +7,16 @@ difference counts where its 95% confidence interval does not hold 0.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
+from bayplan.simulate.means import mean_and_error
 from bayplan.simulate.policy import configuration
 from bayplan.simulate.run import Order, rehearse
 from bayplan.simulate.summary import Summary
+from bayplan.simulate.twin.snapshot import read_snapshot
 
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
       2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)  # fmt: skip
@@ -71,12 +73,11 @@ class Line(msgspec.Struct, frozen=True):
 
 def interval(values: Sequence[float]) -> Interval:
     """The mean of runs."""
-    mean = math.fsum(values) / len(values)
-    if len(values) == 1:
+    mean, error = mean_and_error(values)
+    if error is None:
         return Interval(mean, None)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
     t = _T[len(values) - 2] if len(values) - 2 < len(_T) else _NORMAL
-    return Interval(mean, t * math.sqrt(variance / len(values)))
+    return Interval(mean, t * error)
 
 
 def compared(runs: Mapping[str, Sequence[Summary]], measures: Sequence[Measure] = MEASURES) -> list[Line]:
@@ -136,7 +137,8 @@ def _told(line: Line, policy: str) -> str:
 # --- the runs
 
 
-def under(order: Order, policy: str, seed: int) -> Summary:
-    """A run as ordered, but under this policy and with this seed. Raises UnknownPolicyError."""
-    own = msgspec.structs.replace(order, policy=policy, seed=seed)
-    return asyncio.run(rehearse(own, scheduler=configuration(own.scenario, policy, seed)))
+def under(order: Order, policy: str, seed: int, twin: Path | None = None) -> Summary:
+    """A run as ordered, but under this policy and with this seed, on the twin of a file. Raises UnknownPolicyError."""
+    there = None if twin is None else read_snapshot(twin)  # a snapshot cannot be sent to another process
+    own = msgspec.structs.replace(order, policy=policy, seed=seed, twin=there)
+    return asyncio.run(rehearse(own, scheduler=configuration(own.scenario, policy, seed, own.pods)))

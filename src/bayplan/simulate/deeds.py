@@ -8,10 +8,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 
-from bayplan.cluster.kinds import NODE, POD
+from bayplan.cluster.kinds import NODE, POD, Kind
 from bayplan.model.clock import Instant
 from bayplan.simulate import manifests
-from bayplan.simulate.actions import Action, Create, Delete, Evict, Patch
+from bayplan.simulate.actions import Action, Create, Delete, Evict, Patch, Scale
 from bayplan.simulate.entry import Entry
 from bayplan.simulate.load import Load, silence
 from bayplan.simulate.migrations import Migrations
@@ -25,8 +25,18 @@ from bayplan.simulate.timeline import AddNodes, Deeds, Fewer, Migrate, More, Pac
 class Doer:
     """Turns deeds into actions; what is to be undone later is given to the load."""
 
-    def __init__(self, scenario: Scenario, seed: int, load: Load, observer: Observer, migrations: Migrations) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        load: Load,
+        observer: Observer,
+        migrations: Migrations,
+        there: Mapping[str, Kind],
+    ) -> None:
         self._load = load
+        self._there = there
+        """Workloads that are not the scenario's, by namespace and name."""
         self._observer = observer
         self._migrations = migrations
         self._groups = {group.name: group for group in scenario.nodes}
@@ -44,7 +54,15 @@ class Doer:
     def actions(self, deeds: Deeds, now: Instant) -> Iterator[Action]:
         """All that is to be done, in order."""
         for key, deed in deeds.each():
-            yield from self._of(key, deed, now)
+            if isinstance(deed, Fewer | Resize) and deed.workload in self._there:
+                yield self._of_twin(deed)
+            else:
+                yield from self._of(key, deed, now)
+
+    def _of_twin(self, deed: Fewer | Resize) -> Action:
+        namespace, _, name = deed.workload.partition("/")
+        kind = self._there[deed.workload]
+        return Delete(kind, namespace, name) if isinstance(deed, Fewer) else Scale(kind, namespace, name, deed.replicas)
 
     def _of(self, key: str, deed: Entry, now: Instant) -> Iterator[Action]:
         offset = now - self._load.start
@@ -53,8 +71,7 @@ class Doer:
                 yield from self._pick(key, deed, now)
             case AddNodes(group=group, count=count):
                 for _ in range(count):
-                    self._numbers[group] += 1
-                    yield Create(manifests.node(self._groups[group], f"{group}-{self._numbers[group]}"))
+                    yield Create(manifests.node(self._groups[group], self._next_name(group)))
             case More(workload=name, count=count):
                 yield from self._load.more(name, count, offset)
             case Fewer(workload=name, count=most):
@@ -69,6 +86,14 @@ class Doer:
                 yield from self._migrations.begin(deed)
             case _:
                 raise TypeError(f"no way to do {deed!r}")
+
+    def _next_name(self, group: str) -> str:
+        """A name that no node has."""
+        while True:
+            self._numbers[group] += 1
+            name = f"{group}-{self._numbers[group]}"
+            if name not in self._observer.seats:
+                return name
 
     def _pick(self, key: str, pick: Pick, now: Instant) -> Iterator[Action]:
         for name in self._picked(key, pick):
@@ -85,6 +110,7 @@ class Doer:
             return [name for name in pick.nodes if name in able]
         if pick.group:
             able = [name for name in able if name.rpartition("-")[0] == pick.group]
+        able = [name for name in able if pick.labels.items() <= seats[name].labels.items()]
         if pick.nodes is None or pick.nodes >= len(able):
             return able
         chosen = set(self._chance.sample(range(len(able)), pick.nodes))
@@ -92,8 +118,9 @@ class Doer:
 
     def _drained(self, name: str, seat: Seat, _now: Instant) -> Iterator[Action]:
         yield _mark(name, closed=True)
+        yield from self._migrations.leave(name)
         for pod in [*seat.pods]:
-            if not self._observer.is_daemon(pod):
+            if not self._observer.is_daemon(pod) and not self._load.is_vm(pod):
                 yield Evict(POD, *pod)
 
 

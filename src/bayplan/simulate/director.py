@@ -50,8 +50,15 @@ class Director:
 
     def next_at(self) -> Instant | None:
         """When something is due next, as far as is known now."""
-        times = [each.next for each in self._courses if each.next is not None and not each.over]
-        return min(times, default=None)
+        return min((at for at, _ in self.timed()), default=None)
+
+    def timed(self) -> list[tuple[Instant, Event]]:
+        """The events whose time is known."""
+        return [(each.next, each.event) for each in self._courses if each.next is not None and not each.over]
+
+    def open(self) -> list[Event]:
+        """The events that happen once something holds, and does not yet."""
+        return [each.event for each in self._courses if each.next is None and not each.over]
 
     def due(self, now: Instant, look: Look) -> list[tuple[int, Event]]:
         """What happens now, by its place in the file; it has then happened."""

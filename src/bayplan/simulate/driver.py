@@ -1,44 +1,13 @@
-"""Doing what the load says, through the port and when it is due: the same way in virtual and in real time."""
+"""Doing what a scenario says through the port, and saying it in a few words."""
 
 from __future__ import annotations
-
-from collections.abc import Awaitable, Callable
 
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.port import Cluster, PatchType
 from bayplan.model.clock import SECOND, Instant
-from bayplan.model.errors import ApiError
-from bayplan.simulate.actions import Action, Create, Delete, Evict, Patch, Scale, Target
-from bayplan.simulate.load import Load
-
-Reach = Callable[[Instant], Awaitable[None]]
-"""Returns once it is that time: a clock's `sleep_until`, or something that makes time pass."""
-Refused = Callable[[Action, ApiError], None]
-
-
-async def drive(
-    cluster: Cluster,
-    load: Load,
-    reach: Reach,
-    until: Instant,
-    *,
-    refused: Refused,
-    stopping: Callable[[], bool] = lambda: False,
-) -> None:
-    """Do all that is due up to `until`, or until `stopping`; then it is that time.
-
-    What the cluster refuses (a quota is full, the object went away by itself) is told to `refused` and is no reason to
-    stop: users try such things.
-    """
-    for timed in load.until(until):
-        if stopping():
-            return
-        await reach(timed.at)
-        try:
-            await do(timed.action, cluster)
-        except ApiError as error:
-            refused(timed.action, error)
-    await reach(until)
+from bayplan.model.errors import ApiError, TooManyRequests
+from bayplan.simulate.actions import Action, Create, Delete, Evict, MayLeave, Patch, Scale, Target
+from bayplan.simulate.vms.reasons import forbidden_by
 
 
 async def passing(cluster: EmbeddedCluster, at: Instant) -> None:
@@ -59,10 +28,18 @@ async def do(action: Action, cluster: Cluster) -> None:
             await cluster.scale(kind, name, namespace, replicas)
         case Evict(_, namespace, name):
             await cluster.evict(name, namespace)
+        case MayLeave(_, namespace, name):
+            await cluster.evict(name, namespace, dry_run=True)
         case Patch(kind, namespace, name, patch):
             await cluster.patch(kind, patch, name, namespace, type=PatchType.MERGE)
         case _:
             raise TypeError(f"no way to do {action!r}")
+
+
+def denial(action: Action, error: ApiError) -> str:
+    """`evict Pod shop: budget api`: what was refused and why, in as few words as can be counted."""
+    budget = forbidden_by(error)[1] if isinstance(error, TooManyRequests) else ""
+    return f"{told(action).split('/')[0]}: {f'budget {budget}' if budget else error.reason}"
 
 
 def told(action: Action) -> str:
@@ -70,6 +47,8 @@ def told(action: Action) -> str:
     match action:
         case Create(made):
             return f"create {made.kind.name} {made.namespace}/{made.name}"
+        case MayLeave(kind, namespace, name):
+            return f"ask to evict {kind.name} {namespace}/{name}"
         case Target(kind, namespace, name):
             return f"{type(action).__name__.lower()} {kind.name} {namespace}/{name}"
         case _:

@@ -13,6 +13,7 @@ Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=0)]
 Some = Annotated[int, Meta(ge=1)]
 Level = Annotated[float, Meta(ge=0, le=1)]
+Share = Annotated[str, Meta(pattern=r"^[0-9]+%$")]
 Name = Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
 
 Quantities = dict[str, str | int | float]

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from bayplan.cluster.kinds import Kind
 from bayplan.simulate.fault_kinds import Fault, FaultKind
 from bayplan.simulate.scenario import Scenario
 from bayplan.simulate.scenario_faults import one_of, twice
+from bayplan.simulate.scenario_ground import SCALABLE, Ground
 from bayplan.simulate.timeline import (
     AddNodes,
     Deeds,
@@ -26,7 +28,7 @@ _LEAST_EVERY = 1_000_000
 _UNDONE = ("fail", "cordon")
 
 
-def references(scenario: Scenario) -> Iterator[Fault]:
+def references(scenario: Scenario, ground: Ground) -> Iterator[Fault]:
     """Every fault of the events."""
     events = scenario.events
     yield from twice("events", [event.name for event in events])
@@ -37,7 +39,7 @@ def references(scenario: Scenario) -> Iterator[Fault]:
         if not any(event.do.each()):
             yield Fault(f"{path}.do", f"expected one of {', '.join(_KEYS)}", FaultKind.MISSING)
         for key, deed in event.do.each():
-            yield from _named(f"{path}.do.{key}", key, deed, scenario)
+            yield from _named(f"{path}.do.{key}", key, deed, scenario, ground)
     yield from _circles(events)
 
 
@@ -69,11 +71,11 @@ def _condition(path: str, event: Event, when: When, names: list[str]) -> Iterato
             yield Fault(f"{path}.when.{key}", "expected above to be less than below", FaultKind.TOGETHER)
 
 
-def _named(path: str, key: str, deed: object, scenario: Scenario) -> Iterator[Fault]:
+def _named(path: str, key: str, deed: object, scenario: Scenario, ground: Ground) -> Iterator[Fault]:
     groups = [group.name for group in scenario.nodes]
     match deed:
         case Pick():
-            yield from _picked(path, key, deed, groups)
+            yield from _picked(path, key, deed, groups, ground)
         case AddNodes(group=group) if group not in groups:
             yield one_of(f"{path}.group", "a group of nodes", group, groups)
         case Migrate():
@@ -82,42 +84,47 @@ def _named(path: str, key: str, deed: object, scenario: Scenario) -> Iterator[Fa
             if deed.vms not in vms and deed.vms not in ids:
                 yield one_of(f"{path}.vms", "VMs", deed.vms, vms)
             for end, name in (("from", deed.from_), ("to", deed.to)):
-                if name and not _is_node(name, groups):
-                    yield one_of(f"{path}.{end}", "a node", name, _nodes(scenario))
+                if name and not _is_node(name, groups, ground):
+                    yield one_of(f"{path}.{end}", "a node", name, [*_nodes(scenario), *ground.nodes])
         case More() | Fewer() | Resize() | Pace():
-            yield from _of_workload(path, deed, scenario)
+            yield from _of_workload(path, deed, scenario, ground)
         case _:
             pass
 
 
-def _picked(path: str, key: str, pick: Pick, groups: list[str]) -> Iterator[Fault]:
+def _picked(path: str, key: str, pick: Pick, groups: list[str], ground: Ground) -> Iterator[Fault]:
     if pick.group and pick.group not in groups:
         yield one_of(f"{path}.group", "a group of nodes", pick.group, groups)
     for index, name in enumerate(pick.nodes if isinstance(pick.nodes, tuple) else ()):
-        if not _is_node(name, groups):
-            yield Fault(f"{path}.nodes[{index}]", f'expected a node of a group, got "{name}"', FaultKind.NAME)
-    if pick.group and isinstance(pick.nodes, tuple):
-        yield Fault(f"{path}.group", "expected either names of nodes or a group", FaultKind.TOGETHER)
+        if not _is_node(name, groups, ground):
+            where = "of a group, or of the twin" if ground.is_twin else "of a group"
+            yield Fault(f"{path}.nodes[{index}]", f'expected a node {where}, got "{name}"', FaultKind.NAME)
+    for narrower in ("group", "labels") if isinstance(pick.nodes, tuple) else ():
+        if getattr(pick, narrower):
+            yield Fault(f"{path}.{narrower}", f"expected either names of nodes or {narrower}", FaultKind.TOGETHER)
     if pick.for_ is not None and key not in _UNDONE:
         yield Fault(f"{path}.for", f"expected with {' and '.join(_UNDONE)} only", FaultKind.TOGETHER)
 
 
-def _is_node(name: str, groups: list[str]) -> bool:
+def _is_node(name: str, groups: list[str], ground: Ground) -> bool:
     """Whether it may be one: nodes that are added have later numbers."""
     group, _, number = name.rpartition("-")
-    return group in groups and number.isdecimal() and number != "0"
+    return (group in groups and number.isdecimal() and number != "0") or name in ground.nodes
 
 
 def _nodes(scenario: Scenario) -> list[str]:
     return [name for group in scenario.nodes for name in group.node_names()]
 
 
-def _of_workload(path: str, deed: More | Fewer | Resize | Pace, scenario: Scenario) -> Iterator[Fault]:
+def _of_workload(path: str, deed: More | Fewer | Resize | Pace, scenario: Scenario, ground: Ground) -> Iterator[Fault]:
+    if (there := ground.workloads.get(deed.workload)) is not None:
+        yield from _of_twin(path, deed, there)
+        return
     found = [each for each in scenario.workloads if deed.workload in (each.name, f"{each.namespace}/{each.name}")]
     vms = [each for each in scenario.vms if each.name == deed.workload]
     if len(found) + len(vms) != 1:
         known = [f"{each.namespace}/{each.name}" for each in scenario.workloads] + [each.name for each in scenario.vms]
-        yield one_of(f"{path}.workload", "one workload", deed.workload, known)
+        yield one_of(f"{path}.workload", "one workload", deed.workload, [*known, *ground.workloads])
         return
     arrives = (found or vms)[0].arrivals is not None
     if isinstance(deed, Pace) and not arrives:
@@ -127,6 +134,17 @@ def _of_workload(path: str, deed: More | Fewer | Resize | Pace, scenario: Scenar
     if isinstance(deed, Resize) and (arrives or not found or found[0].kind not in ("Deployment", "StatefulSet")):
         message = "expected a Deployment or StatefulSet that is there from the start"
         yield Fault(f"{path}.workload", message, FaultKind.TOGETHER)
+
+
+def _of_twin(path: str, deed: More | Fewer | Resize | Pace, kind: Kind) -> Iterator[Fault]:
+    """A workload of the twin is one object: it can be scaled or deleted, and that is all."""
+    if isinstance(deed, Resize) and kind in SCALABLE:
+        return
+    if not isinstance(deed, Fewer):
+        message = f"expected a workload of the scenario: the twin's {kind.name} can be deleted"
+        yield Fault(f"{path}.workload", message + (" or scaled" if kind in SCALABLE else ""), FaultKind.TOGETHER)
+    elif deed.count is not None:
+        yield Fault(f"{path}.count", "expected none: the twin's workload goes as a whole", FaultKind.TOGETHER)
 
 
 def _circles(events: tuple[Event, ...]) -> Iterator[Fault]:

@@ -7,6 +7,7 @@ GPUs it is measured in CPU.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -33,9 +34,9 @@ class Expected(msgspec.Struct, frozen=True):
     weight: float
 
 
-def expected(scenario: Scenario) -> list[Expected]:
-    """The sorts of pods of a scenario, each with how many come, roughly, in its time."""
-    return [*_sorts(scenario)]
+def expected(scenario: Scenario, there: Iterable[Pod] = ()) -> list[Expected]:
+    """The sorts of pods of a scenario, each with how many come, roughly, in its time; and of pods that are there."""
+    return [*_sorts(scenario), *_present(there)]
 
 
 def typical(sorts: Iterable[Expected]) -> tuple[TypicalPod, ...]:
@@ -60,6 +61,17 @@ def _sorts(scenario: Scenario) -> Iterator[Expected]:
         yield _sort(first_pod(group, scenario).body, often)
 
 
+def _present(pods: Iterable[Pod]) -> Iterator[Expected]:
+    sorts = Counter(_expected(pod) for pod in pods if not pod.is_terminal and not _is_daemon(pod))
+    for each, count in sorts.items():
+        yield msgspec.structs.replace(each, weight=float(count))
+
+
+def _is_daemon(pod: Pod) -> bool:
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
+
+
 def _often(arrivals: Arrivals | None, hours: float) -> float:
     if arrivals is None:
         return 1.0
@@ -82,7 +94,10 @@ def _pods_each(workload: Workload) -> float:
 
 def _sort(body: manifests.Doc, weight: float) -> Expected:
     spec = {**body["spec"], "containers": [_admitted(each) for each in body["spec"].get("containers", ())]}
-    pod = objects.from_builtins({"metadata": body.get("metadata", {}), "spec": spec}, Pod)
+    return _expected(objects.from_builtins({"metadata": body.get("metadata", {}), "spec": spec}, Pod), weight)
+
+
+def _expected(pod: Pod, weight: float = 0.0) -> Expected:
     requests = pod_requests(pod)
     ask = hold_of(requests, pod.metadata.annotations).ask
     return Expected(requests.get(CPU, 0), requests.get(MEMORY, 0), ask.number, ask.milli, weight)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 
 class FaultKind(Enum):
@@ -39,3 +42,18 @@ class Fault(NamedTuple):
     path: str
     message: str
     kind: FaultKind
+
+
+_AT = re.compile(r"(?s)(.*) - at (?:`key` in )?`\$\.?(.*)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+
+
+def fault_of(error: msgspec.ValidationError) -> Fault:
+    """The fault that an error tells of: msgspec's words as a path and a sentence of the house."""
+    match = _AT.fullmatch(str(error))
+    message, path = (match[1], match[2]) if match else (str(error), "")
+    if unknown := _UNKNOWN.fullmatch(message):
+        return Fault(f"{path}.{unknown[1]}" if path else unknown[1], "unknown key", FaultKind.UNKNOWN)
+    kind = FaultKind.MISSING if _MISSING.fullmatch(message) else FaultKind.VALUE
+    return Fault(path, message[:1].lower() + message[1:].replace("`", ""), kind)

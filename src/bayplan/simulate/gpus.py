@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.model.nodes import Node
-from bayplan.model.pods import Pod
+from bayplan.model.pods import Pod, PodSpec
 from bayplan.model.resources import amounts, pod_requests
 from bayplan.scheduling.gpus.asking import SHARE
 
@@ -33,7 +33,15 @@ def gpus_of_node(node: Node) -> int:
 
 def gpus_of_pod(pod: Pod, replicas_of_node: int) -> float:
     """The GPUs a pod holds on a node."""
-    return gpus_asked(pod_requests(pod), pod.metadata.annotations.get(SHARE, ""), replicas_of_node)
+    requests = pod_requests(pod) if _speaks_of_gpus(pod.spec) else {}
+    return gpus_asked(requests, pod.metadata.annotations.get(SHARE, ""), replicas_of_node)
+
+
+def _speaks_of_gpus(spec: PodSpec) -> bool:
+    """Whether it is worth adding up what is asked for."""
+    containers = (*spec.containers, *spec.init_containers)
+    asked = (spec.overhead, *(each.resources.requests for each in containers))
+    return any(WHOLE in each or SHARED in each for each in asked)
 
 
 def gpus_asked(requests: Mapping[str, int], share: str, replicas_of_node: int) -> float:

@@ -19,9 +19,11 @@ from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Clock, Instant, SystemClock
 from bayplan.model.errors import NotFound, PermanentError
+from bayplan.model.nodes import Node
 from bayplan.scheduling.policies import STRATEGIES
 from bayplan.service.yaml_lines import read_yaml
 from bayplan.simulate import eventlog
+from bayplan.simulate.actions import Create
 from bayplan.simulate.run import Order, Run
 from bayplan.simulate.scenario import Scenario
 from bayplan.simulate.summary import Summary
@@ -29,6 +31,7 @@ from bayplan.simulate.wishes import Wishes
 
 _QUIET = 1.0
 """Seconds without a change after which everybody is taken to be done."""
+_NOT_READY = "node.kubernetes.io/not-ready"
 _PATIENCE = 120.0
 """Seconds that a decision is waited for."""
 
@@ -139,15 +142,15 @@ class _LabRun:
         self._cluster = cluster
         self._run = Run(order, cluster, Instant(self._clock.now() // SECOND * SECOND), log, Wishes())
         self._known: dict[tuple[Kind, tuple[str, str]], Object] = {}
+        self._settled = False
+        """Whether every node takes pods."""
 
     async def go(self, stopping: Callable[[], bool]) -> Summary:
         """From rest to rest, until nothing is due any more."""
         run = self._run
         async with self._watching():
             while not stopping():
-                at = min(
-                    (each for each in (run.load.next_at, run.director.next_at()) if each is not None), default=None
-                )
+                at = min((each for each in (run.load.next_at, run.next_event) if each is not None), default=None)
                 if at is None or at > run.end:
                     run.sample(self._clock.now())
                     return run.finish(self._clock.now(), complete=True)
@@ -162,11 +165,18 @@ class _LabRun:
         return run.finish(self._clock.now(), complete=False)
 
     async def _ready_for(self, action: object) -> None:
-        """A namespace takes pods once it has its service account."""
-        namespace = getattr(getattr(action, "made", None), "namespace", "")
-        while namespace:
+        """A namespace takes pods once it has its service account, and the first pods shall find all nodes."""
+        made = action.made if isinstance(action, Create) else None
+        if made is None or not made.namespace:
+            self._settled = self._settled and not (made is not None and made.kind is NODE)
+            return
+        while not self._settled:
+            nodes = [node.view(Node) for node in (await self._cluster.list(NODE)).items]
+            self._settled = not any(taint.key == _NOT_READY for node in nodes for taint in node.spec.taints)
+            await asyncio.sleep(0.05)
+        while True:
             try:
-                await self._cluster.get(SERVICE_ACCOUNT, "default", namespace)
+                await self._cluster.get(SERVICE_ACCOUNT, "default", made.namespace)
             except NotFound:
                 await asyncio.sleep(0.05)
             else:

@@ -1,8 +1,8 @@
 """An embedded cluster with what a scenario needs and nothing else: the controllers of its kinds, and no Events.
 
 A change of a pod is shown to every controller that watches pods, so each one that could never do anything costs a part
-of every pod. What is left out here has nothing to do in a scenario: no file can bring a CronJob, a Service, a budget or
-a kind of its own.
+of every pod. What is left out here has nothing to do in a scenario: no file can bring a CronJob, a Service or a kind of
+its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from bayplan.cluster.embedded.assembly import standard_controllers
 from bayplan.cluster.embedded.controllers.contract import Controller
 from bayplan.cluster.embedded.controllers.daemon_set import DaemonSetController
 from bayplan.cluster.embedded.controllers.deployment import DeploymentController
+from bayplan.cluster.embedded.controllers.disruption import DisruptionController
 from bayplan.cluster.embedded.controllers.garbage_collector import GarbageCollector
 from bayplan.cluster.embedded.controllers.job import JobController
 from bayplan.cluster.embedded.controllers.job_expiry import JobExpiry
@@ -49,9 +50,8 @@ def cluster_for(
 ) -> EmbeddedCluster:
     """A cluster without nodes."""
     wanted = _wanted(scenario)
-    at_once = not behaviour.pull and not behaviour.start
     controllers: list[Controller] = [
-        BriskKubelet(behaviour) if at_once and isinstance(each, KubeletController) else each
+        BriskKubelet(behaviour) if not behaviour.jitter and isinstance(each, KubeletController) else each
         for each in standard_controllers(scheduler, behaviour)
         if isinstance(each, wanted)
     ]
@@ -64,6 +64,8 @@ def _wanted(scenario: Scenario) -> tuple[type, ...]:
         found.update(_OF_KIND[workload.kind])
     if any(team.quota for team in scenario.teams):
         found.add(QuotaController)
+    if scenario.budgets:
+        found.add(DisruptionController)
     tainted = any(taint.get("effect") == "NoExecute" for group in scenario.nodes for taint in group.taints)
     if tainted or scenario.outages or scenario.events:
         found.update(_OF_TROUBLE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
+from bayplan.cluster.embedded.bootstrap import SYSTEM_NAMESPACES
 from bayplan.cluster.embedded.kubelet.node import STOPPED
 from bayplan.cluster.kinds import NODE
 from bayplan.model.clock import Instant, rfc3339
@@ -16,6 +17,7 @@ from bayplan.simulate import manifests
 from bayplan.simulate.actions import Action, Create, Patch, Timed
 from bayplan.simulate.chance import Offset
 from bayplan.simulate.scenario import Outage, Scenario
+from bayplan.simulate.seats import PodKey
 from bayplan.simulate.sources import Source, Stream, VmSource, WorkloadSource
 
 
@@ -41,6 +43,10 @@ class Load:
                 return each
         raise KeyError(name)
 
+    def is_vm(self, pod: PodKey) -> bool:
+        """Whether a pod runs one of the VMs, or is to."""
+        return any(each.runs(pod) for each in self.vms)
+
     @property
     def next_at(self) -> Instant | None:
         """When something is due next."""
@@ -60,12 +66,14 @@ class Load:
 
     def _take(self, offset: Offset) -> Iterator[Action]:
         if self._later and self._later[0][0] == offset:
-            yield heapq.heappop(self._later)[2]
-            return
-        assert self._next is not None
-        action = self._next[1]
-        self._next = next(self._merged, None)
-        if not isinstance(action, Source.Chance):
+            action = heapq.heappop(self._later)[2]
+        else:
+            assert self._next is not None
+            action = self._next[1]
+            self._next = next(self._merged, None)
+        if isinstance(action, VmSource.Leaving):
+            yield action.now()
+        elif not isinstance(action, Source.Chance):
             yield action
         elif (made := action.taken(offset)) is not None:
             yield made.action
@@ -90,9 +98,12 @@ def _standing(scenario: Scenario) -> Stream:
     for priority in scenario.priority_classes:
         yield 0, Create(manifests.priority_class(priority))
     for team in scenario.teams:
-        yield 0, Create(manifests.namespace(team))
+        if team.name not in SYSTEM_NAMESPACES:
+            yield 0, Create(manifests.namespace(team))
         for made in manifests.quota(team):
             yield 0, Create(made)
+    for budget in scenario.budgets:
+        yield 0, Create(manifests.budget(budget, scenario))
 
 
 def _outage(outage: Outage, start: Instant) -> Stream:
@@ -103,6 +114,16 @@ def _outage(outage: Outage, start: Instant) -> Stream:
         if outage.every is None:
             return
         at += outage.every.micros
+
+
+def next_outages(scenario: Scenario, start: Instant, now: Instant) -> Iterator[tuple[Instant, Outage]]:
+    """The outages that are still to come, each once."""
+    for each in scenario.outages:
+        at, every = start + each.at.micros, None if each.every is None else each.every.micros
+        if at <= now and every:
+            at += -(-(now + 1 - at) // every) * every
+        if at > now:
+            yield Instant(at), each
 
 
 def silence(node: str, since: Instant | None) -> Patch:

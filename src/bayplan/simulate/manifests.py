@@ -9,10 +9,20 @@ from typing import Any
 import msgspec
 
 from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
-from bayplan.cluster.kinds import KINDS, NAMESPACE, NODE, PRIORITY_CLASS, RESOURCE_QUOTA, Kind
+from bayplan.cluster.kinds import (
+    KINDS,
+    NAMESPACE,
+    NODE,
+    POD_DISRUPTION_BUDGET,
+    PRIORITY_CLASS,
+    RESOURCE_QUOTA,
+    Kind,
+)
 from bayplan.scheduling.gpus.asking import SHARE
-from bayplan.simulate.scenario import NodeGroup, PriorityClass, Size, Team, Workload
+from bayplan.simulate.scenario import Budget, NodeGroup, PriorityClass, Scenario, Size, Team, Workload
 
+VM_GROUP = "simulate.bayplan.dev/vms"
+"""The label of VMs' pods that names their group."""
 INSTANCE = "app.kubernetes.io/instance"
 KUBELET_VERSION = "v1.36.4"
 
@@ -76,6 +86,17 @@ def quota(team: Team) -> Iterator[Made]:
         yield Made(RESOURCE_QUOTA, team.name, {"metadata": {"name": "team"}, "spec": {"hard": dict(team.quota)}})
 
 
+def budget(wanted: Budget, scenario: Scenario) -> Made:
+    """A disruption budget."""
+    selector = wanted.selector
+    if wanted.workload:
+        vms = wanted.workload in [group.name for group in scenario.vms if group.namespace == wanted.namespace]
+        selector = {"matchLabels": {VM_GROUP if vms else "app": wanted.workload}}
+    bounds = {"minAvailable": wanted.min_available, "maxUnavailable": wanted.max_unavailable}
+    spec = {"selector": selector, **{key: value for key, value in bounds.items() if value is not None}}
+    return Made(POD_DISRUPTION_BUDGET, wanted.namespace, {"metadata": {"name": wanted.name}, "spec": spec})
+
+
 def priority_class(priority: PriorityClass) -> Made:
     """A priority class."""
     body = {
@@ -93,9 +114,13 @@ def workload(
     behaviour: Mapping[str, object] | None = None,
     size: Size | None = None,
     replicas: int | None = None,
+    spec: Doc | None = None,
 ) -> Made:
-    """One object of a workload: its spec with labels, behaviour, and the given size."""
-    spec = copy.deepcopy(wanted.spec)
+    """One object of a workload: its spec with labels, behaviour, and the given size.
+
+    Pods of one size may share a spec, given as `sized` makes it.
+    """
+    spec = sized(wanted, size) if spec is None else spec
     kind = KINDS[wanted.kind]
     body: Doc = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
     pod = body if wanted.kind == "Pod" else _template(spec)
@@ -107,11 +132,8 @@ def workload(
     meta["labels"] = {**labels, **meta.get("labels", {})}
     said = {PREFIX + key: str(value) for key, value in {**wanted.behaviour, **(behaviour or {})}.items()}
     said |= wanted.annotations
-    if size is not None:
-        if size.gpu_milli is not None:
-            said[SHARE] = str(size.gpu_milli)
-        if size.resources and (containers := pod.get("spec", {}).get("containers")):
-            containers[0]["resources"] = size.resources
+    if size is not None and size.gpu_milli is not None:
+        said[SHARE] = str(size.gpu_milli)
     if said:
         meta["annotations"] = {**said, **meta.get("annotations", {})}
     if wanted.kind in ("Deployment", "StatefulSet", "DaemonSet"):
@@ -120,6 +142,15 @@ def workload(
     if replicas is not None:
         body["spec"]["replicas"] = replicas
     return Made(kind, wanted.namespace, body)
+
+
+def sized(wanted: Workload, size: Size | None) -> Doc:
+    """The spec of a workload whose pods have a size."""
+    spec = copy.deepcopy(wanted.spec)
+    pod = spec if wanted.kind == "Pod" else _template(spec).get("spec", {})
+    if size is not None and size.resources and (containers := pod.get("containers")):
+        containers[0]["resources"] = size.resources
+    return spec
 
 
 def _template(spec: Doc) -> Doc:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -45,6 +45,21 @@ class _Seen:
         self.node = self.phase = self.message = ""
 
 
+class _Template(NamedTuple):
+    """What pods of one spec have in common."""
+
+    id: int
+    requests: Mapping[str, int]
+    ask: Ask
+    """Without annotations."""
+
+
+def _ask(requests: Mapping[str, int], annotations: Mapping[str, str]) -> Ask:
+    hold = hold_of(requests, annotations).ask
+    gpus = gpus_asked(requests, annotations.get(SHARE, ""), 1)
+    return Ask(requests.get(CPU, 0), requests.get(MEMORY, 0), gpus, hold.number, hold.milli)
+
+
 class Observer:
     """The account of a run so far."""
 
@@ -61,7 +76,7 @@ class Observer:
         self._ready = 0
         self._pods: dict[PodKey, _Seen] = {}
         self._daemons: set[PodKey] = set()
-        self._templates: dict[Section, tuple[int, Mapping[str, int]]] = {}
+        self._templates: dict[Section, _Template] = {}
 
     # --- asking
 
@@ -154,13 +169,12 @@ class Observer:
         spec = new.sections["spec"]
         known = self._templates.get(spec)
         if known is None:
-            known = self._templates[spec] = len(self._templates) + 1, pod_requests(pod)
-            self.log.write(eventlog.Template(t=t, id=known[0], spec=msgspec.Raw(spec.raw)))
-        requests = known[1]
-        hold = hold_of(requests, pod.metadata.annotations).ask
-        gpus = gpus_asked(requests, pod.metadata.annotations.get(SHARE, ""), 1)
-        ask = Ask(requests.get(CPU, 0), requests.get(MEMORY, 0), gpus, hold.number, hold.milli)
-        seen = self._pods[new.key] = _Seen(new.key, ask, now, pod.metadata.annotations.get(WISHED, ""))
+            requests = pod_requests(pod)
+            known = self._templates[spec] = _Template(len(self._templates) + 1, requests, _ask(requests, {}))
+            self.log.write(eventlog.Template(t=t, id=known.id, spec=msgspec.Raw(spec.raw)))
+        annotations = pod.metadata.annotations
+        ask = _ask(known.requests, annotations) if SHARE in annotations else known.ask
+        seen = self._pods[new.key] = _Seen(new.key, ask, now, annotations.get(WISHED, ""))
         controller = pod.metadata.controller
         if controller is not None and controller.kind == "DaemonSet":
             self._daemons.add(new.key)
@@ -168,13 +182,13 @@ class Observer:
         line = eventlog.Created(
             t=t,
             pod=seen.name,
-            template=known[0],
+            template=known.id,
             owner="" if controller is None else f"{controller.kind}/{controller.name}",
             labels=pod.metadata.labels,
-            annotations=pod.metadata.annotations,
+            annotations=annotations,
             cpu=ask.cpu,
             memory=ask.memory,
-            gpus=gpus,
+            gpus=ask.gpus,
         )
         self.log.write(line)
         return seen

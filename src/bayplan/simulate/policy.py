@@ -6,9 +6,12 @@ terms; with a configuration of one's own it is as that says.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from bayplan.model.errors import PermanentError
+from bayplan.model.pods import Pod
 from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.plugins.gpu_share import GpuShare
 from bayplan.scheduling.policies import POLICIES, profile
@@ -24,11 +27,11 @@ class UnknownPolicyError(PermanentError):
     code = "BP-X014"
 
 
-def configuration(scenario: Scenario, policy: str, seed: int) -> SchedulerConfiguration:
-    """What the scheduler of a run goes by. Raises UnknownPolicyError."""
+def configuration(scenario: Scenario, policy: str, seed: int, there: Iterable[Pod] = ()) -> SchedulerConfiguration:
+    """What the scheduler of a run goes by, on a cluster with these pods. Raises UnknownPolicyError."""
     if policy not in POLICIES:
         raise UnknownPolicyError(f'no policy "{policy}"', hint=f"there are {', '.join(POLICIES)}")
-    sorts = expected(scenario)
+    sorts = expected(scenario, there)
     found = profile(policy, typical(sorts), seed)
     shares = any(0 < each.milli < _WHOLE for each in sorts)
     if shares and not any(isinstance(each, GpuShare) for each in found.filters):

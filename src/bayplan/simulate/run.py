@@ -3,26 +3,26 @@
 `Run` is what both engines share: who does what, who watches, what is written. `rehearse` takes it through virtual time
 on the embedded engine, from timer to timer, as fast as the machine; lab_run takes it through real time on the lab.
 
-A run's cluster has what its scenario needs and nothing else (lean).
+A run's cluster has what its scenario needs and nothing else (lean), or is a twin, whole, at the time it was taken.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from bayplan.cluster.embedded.assembly import embedded_cluster
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.kubelet.behaviour import PREFIX, USUAL, Defaults
 from bayplan.cluster.embedded.kubelet.usage import usage
 from bayplan.cluster.embedded.store import Change, ChangeType
 from bayplan.cluster.kinds import NODE, POD
 from bayplan.cluster.port import Cluster
-from bayplan.model.clock import SECOND, Instant, VirtualClock, rfc3339
+from bayplan.model.clock import SECOND, Instant, VirtualClock, rfc3339, rfc3339_micro
 from bayplan.model.errors import ApiError, TooManyRequests
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
@@ -30,26 +30,24 @@ from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.decision import Decision
 from bayplan.scheduling.state import ClusterState
 from bayplan.simulate import eventlog
-from bayplan.simulate.actions import Action, Evict
-from bayplan.simulate.deeds import Doer
-from bayplan.simulate.director import Director
-from bayplan.simulate.driver import do, told
+from bayplan.simulate.acting import Acting, pass_to, settle
+from bayplan.simulate.actions import Action
+from bayplan.simulate.collecting import seldom
+from bayplan.simulate.driver import denial, told
 from bayplan.simulate.expected import expected, fragmentation
 from bayplan.simulate.lean import cluster_for
-from bayplan.simulate.load import Load
-from bayplan.simulate.migrations import Migrations
 from bayplan.simulate.observer import Observer
 from bayplan.simulate.scenario import Scenario
+from bayplan.simulate.scenario_ground import ground_of
 from bayplan.simulate.summary import Summary, Waits, mean_of, most_common
-from bayplan.simulate.vms.reasons import judge
+from bayplan.simulate.timeline import Deeds
+from bayplan.simulate.twin.filling import RUNS_ON, fill
+from bayplan.simulate.twin.snapshot import Snapshot
+from bayplan.simulate.vms.reasons import forbidden_by, judge
 from bayplan.simulate.wishes import Wishes
 
 SAMPLES = 96
 """How often a run is sampled."""
-_STEP = 500
-"""Reconciles between two looks at whether to stop."""
-_AGAIN = 5 * SECOND
-"""After which an eviction that a budget forbade is asked for again, as kubectl drain does."""
 EXACT = msgspec.structs.replace(USUAL, jitter=0.0)
 """Pods of a run take the usual time to start, and all the same."""
 _USAGE = tuple(PREFIX + key for key in ("cpu", "memory", "gpu"))
@@ -65,23 +63,25 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     engine: str = "embedded"
     duration: int
     """Microseconds."""
+    twin: Snapshot | None = None
+    """The cluster that the scenario is put to, if it is not one of its own."""
+
+    @property
+    def pods(self) -> list[Pod]:
+        """The pods that are there before it begins."""
+        return [] if self.twin is None else self.twin.pods()
 
 
-class Run:
-    """One run, from its beginning on a cluster without nodes."""
+class Run(Acting):
+    """One run, from its beginning on a cluster without nodes or on a twin."""
 
     def __init__(self, order: Order, cluster: Cluster, start: Instant, log: eventlog.Writer, wishes: Wishes) -> None:
+        there = None if order.twin is None else ground_of(order.twin).workloads
+        super().__init__(order.scenario, order.seed, start, cluster, Observer(log, start, wishes), there)
         self.order = order
-        self.cluster = cluster
-        self.start = start
         self.end = Instant(start + order.duration)
         self.log = log
-        self.observer = Observer(log, start, wishes)
-        self.load = Load(order.scenario, order.seed, start)
-        self.director = Director(order.scenario.events, start)
-        self.migrations = Migrations(self.load, self.observer)
-        self._doer = Doer(order.scenario, order.seed, self.load, self.observer, self.migrations)
-        self._sorts = expected(order.scenario)
+        self._sorts = expected(order.scenario, order.pods)
         self._measured = _is_measured(order.scenario)
         self._samples: list[eventlog.Sample] = []
         self._sampled = 0
@@ -91,7 +91,7 @@ class Run:
             eventlog.Began(
                 t=0.0,
                 scenario=order.name,
-                digest=digest(order.scenario),
+                digest=digest(order.scenario, order.twin),
                 seed=order.seed,
                 policy=order.policy,
                 engine=order.engine,
@@ -104,37 +104,21 @@ class Run:
         """Seconds since the start."""
         return (now - self.start) / SECOND
 
-    async def act(self, action: Action, now: Instant) -> None:
-        """Do one thing; what the API server refuses is written down and is no reason to stop."""
-        try:
-            await do(action, self.cluster)
-        except TooManyRequests as error:
-            self._deny(action, error, now)
-            if isinstance(action, Evict):
-                self.load.later(now + _AGAIN - self.start, action)
-        except ApiError as error:
-            self._deny(action, error, now)
+    def met(self) -> None:
+        """What was seen so far was there before: it is in the log from the start, and in no account of what came."""
+        self.observer.tally.begin()
+        self.observer.failed = 0
 
-    def _deny(self, action: Action, error: ApiError, now: Instant) -> None:
-        what = told(action)
-        self._denied[f"{what.split('/')[0]}: {error.reason}"] += 1
-        self.log.write(eventlog.Denied(t=self.t(now), action=what, reason=error.message))
+    def denied(self, action: Action, error: ApiError, now: Instant) -> None:
+        """See Acting."""
+        text = forbidden_by(error)[0] if isinstance(error, TooManyRequests) else error.message
+        self._denied[denial(action, error)] += 1
+        self.log.write(eventlog.Denied(t=self.t(now), action=told(action), reason=text))
 
-    async def happen(self, now: Instant) -> bool:
-        """Let the events happen that are due; whether there were any."""
-        acted = False
-        for action in self.migrations.decided(now - self.start) if self.migrations.under_way else ():
-            await self.act(action, now)
-            acted = True
-        for index, event in self.director.due(now, self.observer.look) if self.director.active else ():
-            name = event.name or f"events[{index}]"
-            actions = [*self._doer.actions(event.do, now)]
-            self._events[name] += 1
-            self.log.write(eventlog.Happened(t=self.t(now), event=name, did=tuple(told(each) for each in actions)))
-            for action in actions:
-                await self.act(action, now)
-            acted = True
-        return acted
+    def happened(self, name: str, _deeds: Deeds, actions: Sequence[Action], now: Instant) -> None:
+        """See Acting."""
+        self._events[name] += 1
+        self.log.write(eventlog.Happened(t=self.t(now), event=name, did=tuple(told(each) for each in actions)))
 
     @property
     def next_sample(self) -> Instant:
@@ -205,10 +189,15 @@ def _rounded(share: float) -> float:
     return round(share, 6) + 0.0  # no -0.0
 
 
-def digest(scenario: Scenario) -> str:
-    """What tells scenarios apart."""
+def digest(scenario: Scenario, twin: Snapshot | None = None) -> str:
+    """What tells scenarios apart, and the twins that they are put to."""
     plain = msgspec.to_builtins(scenario, enc_hook=str)
-    return hashlib.sha256(msgspec.json.encode(plain, order="deterministic")).hexdigest()[:16]
+    found = hashlib.sha256(msgspec.json.encode(plain, order="deterministic"))
+    if twin is not None:
+        found.update(rfc3339_micro(twin.at).encode())
+        for item in twin.objects:
+            found.update(f"{item.uid} {item.meta.resource_version}".encode())
+    return found.hexdigest()[:16]
 
 
 def _is_measured(scenario: Scenario) -> bool:
@@ -220,21 +209,35 @@ def _is_measured(scenario: Scenario) -> bool:
 # --- in virtual time
 
 
+def _behaviour(order: Order) -> Defaults:
+    """How pods behave that do not say it themselves. Those of a twin run on."""
+    behaviour = msgspec.structs.replace(EXACT, run=USUAL.run if order.twin is None else RUNS_ON.run)
+    if order.scenario.start_up is None:
+        return behaviour
+    return msgspec.structs.replace(behaviour, pull=0, start=order.scenario.start_up.micros)
+
+
+def _cluster(
+    order: Order, clock: VirtualClock, scheduler: SchedulerConfiguration | None, behaviour: Defaults
+) -> EmbeddedCluster:
+    """A cluster without nodes. On a twin nobody knows what will be needed."""
+    if order.twin is not None:
+        return embedded_cluster(clock=clock, seed=order.seed, scheduler=scheduler, behaviour=behaviour)
+    return cluster_for(order.scenario, clock=clock, seed=order.seed, scheduler=scheduler, behaviour=behaviour)
+
+
 class Rehearsal:
     """A run on the embedded engine."""
 
     def __init__(self, order: Order, log: eventlog.Writer, scheduler: SchedulerConfiguration | None = None) -> None:
-        start = VirtualClock().now()
-        behaviour = EXACT
-        if order.scenario.start_up is not None:
-            behaviour = msgspec.structs.replace(EXACT, pull=0, start=order.scenario.start_up.micros)
-        self._behaviour: Defaults = behaviour
-        self._clock = VirtualClock(start)
-        self.cluster: EmbeddedCluster = cluster_for(
-            order.scenario, clock=self._clock, seed=order.seed, scheduler=scheduler, behaviour=behaviour
-        )
-        self.run = Run(order, self.cluster, start, log, Wishes(self._judge))
+        self._clock = VirtualClock() if order.twin is None else VirtualClock(order.twin.at)
+        self._behaviour = _behaviour(order)
+        self.cluster: EmbeddedCluster = _cluster(order, self._clock, scheduler, self._behaviour)
+        self.run = Run(order, self.cluster, self._clock.now(), log, Wishes(self._judge))
         self.cluster.world.store.listeners.append(self._note)
+        if order.twin is not None:
+            fill(self.cluster, order.twin)
+            self.run.met()
 
     def _note(self, change: Change) -> None:
         gone = change.type is ChangeType.DELETED
@@ -252,45 +255,25 @@ class Rehearsal:
         reached: Callable[[Instant], None] = lambda _: None,
     ) -> Summary:
         """All of it, unless stopped before."""
+        with seldom():
+            return await self._rehearse(stopping, reached)
+
+    async def _rehearse(self, stopping: Callable[[], bool], reached: Callable[[Instant], None]) -> Summary:
         run = self.run
         while not stopping():
             at = min(run.next_sample, run.load.next_at or run.end, run.end)
-            await self._pass(at, stopping)
+            await pass_to(self.cluster, run, at, stopping)
             if stopping():
                 break
             for timed in run.load.until(min(at, run.end)):
                 await run.act(timed.action, timed.at)
             if at == run.next_sample:
-                await self._settle(stopping)
+                await settle(self.cluster, run, stopping)
                 run.sample(at, self._used)
                 reached(at)
             if at >= run.end:
                 return run.finish(at, complete=True)
         return run.finish(self.now, complete=False)
-
-    async def _settle(self, stopping: Callable[[], bool]) -> None:
-        """Do what is to be done at this instant."""
-        world = self.cluster.world
-        while True:
-            while world.settle(_STEP) == _STEP:
-                await asyncio.sleep(0)
-                if stopping():
-                    return
-            if not await self.run.happen(world.now):
-                return
-
-    async def _pass(self, to: Instant, stopping: Callable[[], bool]) -> None:
-        """Let it become `to`, from timer to timer."""
-        world, director = self.cluster.world, self.run.director
-        while not stopping():
-            await self._settle(stopping)
-            due = min((at for at in (world.next_timer, director.next_at()) if at is not None), default=None)
-            if due is None or due > to:
-                break
-            world.catch_up(due)
-        if not stopping():
-            world.catch_up(to)
-            self._clock.advance_to(world.now)
 
     def _used(self) -> tuple[float, float, float]:
         """What pods use of all that nodes have: CPU, memory, GPUs."""

@@ -23,11 +23,13 @@ from bayplan.simulate.entry import (
     Name,
     Positive,
     Quantities,
+    Share,
     Some,
     Spread,
     span,
 )
 from bayplan.simulate.timeline import Event, Usage
+from bayplan.simulate.vms.precopy import NETWORK, Network
 
 FLAT = "flat"
 
@@ -36,7 +38,8 @@ class NodeGroup(Entry, frozen=True):
     """Nodes of one shape, named `NAME-1`, `NAME-2`, ..."""
 
     name: Name
-    count: Annotated[int, Meta(ge=1)]
+    count: Count
+    """None: there is none until an event adds some."""
     capacity: Quantities
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     taints: tuple[dict[str, str], ...] = ()
@@ -161,6 +164,30 @@ class VmGroup(Entry, frozen=True):
     usage: str = ""
 
 
+class Budget(Entry, frozen=True):
+    """A policy/v1 PodDisruptionBudget: of a workload's or a group of VMs' pods, or of those that a selector means."""
+
+    name: Name
+    namespace: str
+    workload: str = ""
+    selector: dict[str, Any] = msgspec.field(default_factory=dict)
+    min_available: Count | Share | None = None
+    max_unavailable: Count | Share | None = None
+
+
+class Links(Entry, frozen=True):
+    """What VMs' memory goes over when they migrate, in megabits a second."""
+
+    link: Positive = NETWORK.link_mbps
+    """Of each node, in each direction; migrations that run together share it."""
+    total: Positive | None = None
+    """Of all migrations together."""
+
+    def mbps(self) -> Network:
+        """The same for the closed form."""
+        return Network(self.link, NETWORK.total_mbps if self.total is None else self.total)
+
+
 class Outage(Entry, frozen=True):
     """A node's kubelet falls silent for a while."""
 
@@ -173,12 +200,15 @@ class Outage(Entry, frozen=True):
 class Scenario(Entry, frozen=True):
     """A cluster and its days."""
 
-    nodes: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
+    nodes: tuple[NodeGroup, ...] = ()
+    """None on a twin, where there are nodes already."""
     teams: tuple[Team, ...] = ()
     curves: tuple[Curve, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     workloads: tuple[Workload, ...] = ()
     vms: tuple[VmGroup, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    network: Links = msgspec.field(default_factory=Links)
     usage_models: tuple[Usage, ...] = ()
     outages: tuple[Outage, ...] = ()
     events: tuple[Event, ...] = ()
@@ -200,8 +230,8 @@ class Scenario(Entry, frozen=True):
 def scaled(scenario: Scenario, nodes: int) -> Scenario:
     """The scenario on another number of nodes, with load and quotas in proportion.
 
-    Group sizes are rounded so that the sum is right; a group that comes out empty is left out, and so are outages of
-    nodes that are not there.
+    Group sizes are rounded so that the sum is right; a group that comes out empty stays for events that add to it.
+    Outages of nodes that are not there are left out.
     """
     before = scenario.node_count
     groups = []
@@ -210,8 +240,7 @@ def scaled(scenario: Scenario, nodes: int) -> Scenario:
         sum_before += group.count
         count = (sum_before * nodes + before // 2) // before - sum_after
         sum_after += count
-        if count:
-            groups.append(msgspec.structs.replace(group, count=count))
+        groups.append(msgspec.structs.replace(group, count=count))
     names = {name for group in groups for name in group.node_names()}
     return msgspec.structs.replace(
         scenario,

@@ -11,6 +11,7 @@ from bayplan.cluster.embedded.kubelet.behaviour import PREFIX, Defaults, manners
 from bayplan.cluster.embedded.requests import WriteOptions
 from bayplan.cluster.embedded.server import Server
 from bayplan.cluster.embedded.world import World
+from bayplan.cluster.kinds import NAMESPACE, PRIORITY_CLASS
 from bayplan.model.clock import Instant
 from bayplan.model.errors import ApiError
 from bayplan.model.meta import ObjectMeta
@@ -19,7 +20,8 @@ from bayplan.model.quantity import QuantityError, parse
 from bayplan.simulate import manifests
 from bayplan.simulate.entry import Amounts, Behaviour, Quantities
 from bayplan.simulate.fault_kinds import Fault, FaultKind
-from bayplan.simulate.scenario import FLAT, Arrivals, Scenario, VmGroup, Workload
+from bayplan.simulate.scenario import FLAT, Arrivals, PriorityClass, Scenario, Team, VmGroup, Workload
+from bayplan.simulate.scenario_ground import Ground
 from bayplan.simulate.vm_pods import first_pod
 
 _ASK = WriteOptions(dry_run=True, validation="Strict")
@@ -27,26 +29,47 @@ _SHOWN = 20
 """Names that are told where another was expected."""
 
 
-def references(scenario: Scenario) -> Iterator[Fault]:
+def references(scenario: Scenario, ground: Ground) -> Iterator[Fault]:
     """Names that name nothing or two things, and keys that do not go together."""
-    nodes = [name for group in scenario.nodes for name in group.node_names()]
+    nodes = [*(name for group in scenario.nodes for name in group.node_names()), *ground.nodes]
+    teams = [*dict.fromkeys((*(team.name for team in scenario.teams), *ground.namespaces))]
+    yield from _budgets(scenario, teams)
     for key in ("nodes", "teams", "vms", "usageModels", "curves"):
         named = scenario.usage_models if key == "usageModels" else getattr(scenario, key)
         yield from twice(key, [each.name for each in named])
-    yield from twice("workloads", [f"{each.namespace}/{each.name}" for each in scenario.workloads])
+    for key in ("workloads", "budgets"):
+        yield from twice(key, [f"{each.namespace}/{each.name}" for each in getattr(scenario, key)])
     yield from _amounts(scenario)
     yield from _curves(scenario)
     for index, workload in enumerate(scenario.workloads):
-        for fault in (*_named_by(workload, scenario), *_fitting(workload), *_behaviours(workload)):
+        for fault in (*_named_by(workload, scenario, teams), *_fitting(workload), *_behaviours(workload)):
             yield fault._replace(path=f"workloads[{index}]{fault.path}")
     for index, group in enumerate(scenario.vms):
-        for fault in (*_named_by(group, scenario), *_fitting_vms(group, nodes)):
+        for fault in (*_named_by(group, scenario, teams), *_fitting_vms(group, nodes)):
             yield fault._replace(path=f"vms[{index}]{fault.path}")
     for index, model in enumerate(scenario.usage_models):
         yield from _said(model.behaviour(), f"usageModels[{index}]")
     for index, outage in enumerate(scenario.outages):
         if outage.node not in nodes:
             yield one_of(f"outages[{index}].node", "a node", outage.node, nodes)
+
+
+def _budgets(scenario: Scenario, teams: list[str]) -> Iterator[Fault]:
+    for index, budget in enumerate(scenario.budgets):
+        path = f"budgets[{index}]"
+        if budget.namespace not in teams:
+            yield one_of(f"{path}.namespace", "a team", budget.namespace, teams)
+        if (budget.min_available is None) == (budget.max_unavailable is None):
+            yield Fault(path, "expected either minAvailable or maxUnavailable", FaultKind.TOGETHER)
+        if bool(budget.workload) == bool(budget.selector):
+            yield Fault(path, "expected either workload or selector", FaultKind.TOGETHER)
+        vms = [each.name for each in scenario.vms if each.namespace == budget.namespace]
+        known = [*(each.name for each in scenario.workloads if each.namespace == budget.namespace), *vms]
+        if budget.workload and budget.workload not in known:
+            yield one_of(f"{path}.workload", "a workload or VMs of the namespace", budget.workload, known)
+        if budget.workload in vms and not isinstance(budget.min_available, int):
+            message = "expected minAvailable as a number: VMs have no controller that says how many there should be"
+            yield Fault(path, message, FaultKind.TOGETHER)
 
 
 def _curves(scenario: Scenario) -> Iterator[Fault]:
@@ -92,8 +115,8 @@ def twice(path: str, names: list[str]) -> Iterator[Fault]:
             yield Fault(f"{path}[{index}].name", f'expected names that differ, got "{name}" twice', FaultKind.TWICE)
 
 
-def _named_by(thing: Workload | VmGroup, scenario: Scenario) -> Iterator[Fault]:
-    teams, curves = [team.name for team in scenario.teams], [*(curve.name for curve in scenario.curves), FLAT]
+def _named_by(thing: Workload | VmGroup, scenario: Scenario, teams: list[str]) -> Iterator[Fault]:
+    curves = [*(curve.name for curve in scenario.curves), FLAT]
     models = [model.name for model in scenario.usage_models]
     if thing.namespace not in teams:
         yield one_of(".namespace", "a team", thing.namespace, teams)
@@ -157,12 +180,13 @@ def one_of(path: str, what: str, given: str, known: list[str]) -> Fault:
     return Fault(path, f'expected {what} ({", ".join(shown) or "there is none"}), got "{given}"', FaultKind.NAME)
 
 
-def objects(scenario: Scenario, wrong: Collection[str] = ()) -> Iterator[Fault]:
+def objects(scenario: Scenario, wrong: Collection[str], ground: Ground) -> Iterator[Fault]:
     """What an API server says to each kind of object that the scenario would make; not of what is `wrong` already."""
     server = World([], seed=0, start=Instant(0)).server
+    _furnish(server, scenario, ground)
     for number, team in enumerate(scenario.teams):
         if not _is_wrong(f"teams[{number}]", wrong):
-            server.create(*manifests.namespace(team).request)
+            _have_namespace(server, team)
             for made in manifests.quota(team):
                 yield from _asked(server, made, f"teams[{number}]", {"spec.hard": "quota"})
     for number, priority in enumerate(scenario.priority_classes):
@@ -174,6 +198,23 @@ def objects(scenario: Scenario, wrong: Collection[str] = ()) -> Iterator[Fault]:
     for path, asked in _groups(server, scenario):
         if not _is_wrong(path, wrong):
             yield from asked
+
+
+def _furnish(server: Server, scenario: Scenario, ground: Ground) -> None:
+    """Give the server what is there already and the scenario does not name itself."""
+    own = {team.name for team in scenario.teams}
+    priorities = {each.name for each in scenario.priority_classes}
+    for name in ground.namespaces:
+        if name not in own:
+            _have_namespace(server, Team(name=name))
+    for name, value in ground.priorities.items():
+        if name not in priorities and server.store.get(PRIORITY_CLASS, "", name) is None:
+            server.create(*manifests.priority_class(PriorityClass(name=name, value=value)).request)
+
+
+def _have_namespace(server: Server, team: Team) -> None:
+    if server.store.get(NAMESPACE, "", team.name) is None:
+        server.create(*manifests.namespace(team).request)
 
 
 _NODE_FIELDS = {"spec.taints": "taints", "metadata.taints": "taints", "metadata.": "", "status.": ""}
@@ -190,6 +231,9 @@ def _groups(server: Server, scenario: Scenario) -> Iterator[tuple[str, Iterator[
     for number, vms in enumerate(scenario.vms):
         path = f"vms[{number}]"
         yield path, _asked_vms(server, vms, scenario, path)
+    for number, budget in enumerate(scenario.budgets):
+        path = f"budgets[{number}]"
+        yield path, _asked(server, manifests.budget(budget, scenario), path, {"spec.": "", "metadata.": ""})
 
 
 def _asked_vms(server: Server, vms: VmGroup, scenario: Scenario, path: str) -> Iterator[Fault]:

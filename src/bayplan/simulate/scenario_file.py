@@ -1,6 +1,7 @@
 """Reading a scenario: the file's words become structs, or the file is refused with line and path.
 
-First the shape is looked at (scenario_shape), then what the entries say (scenario_faults, event_faults).
+First the shape is looked at (scenario_shape), then what the entries say (scenario_faults, event_faults), on the ground
+where the scenario is put (scenario_ground).
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import msgspec
 
 from bayplan.service.durations import Duration
 from bayplan.service.yaml_lines import FileError, Located, read_yaml
-from bayplan.simulate import event_faults, scenario_faults, scenario_shape
-from bayplan.simulate.fault_kinds import Fault, FaultKind
+from bayplan.simulate import event_faults, scenario_faults, scenario_ground, scenario_shape
+from bayplan.simulate.fault_kinds import Fault, FaultKind, fault_of
 from bayplan.simulate.scenario import Scenario
+from bayplan.simulate.scenario_ground import NOTHING, Ground
 
+_GZIP = b"\x1f\x8b"
 SHIPPED = "day"
 """The scenario that `bayplan up` runs."""
 
@@ -39,19 +42,26 @@ def names() -> list[str]:
     return sorted(place.name.removesuffix(".yaml") for place in folder.iterdir() if place.name.endswith(".yaml"))
 
 
-def shipped(name: str = SHIPPED) -> Scenario:
+def shipped(name: str = SHIPPED, ground: Ground = NOTHING) -> Scenario:
     """A scenario that comes with the package."""
     place = importlib.resources.files("bayplan.simulate") / "scenarios" / f"{name}.yaml"
-    return parse_scenario(place.name, place.read_bytes())
+    return parse_scenario(place.name, place.read_bytes(), ground)
 
 
-def read_scenario(path: Path) -> Scenario:
+def read_scenario(path: Path, ground: Ground = NOTHING) -> Scenario:
     """A scenario from a file. Raises ScenarioError, OSError."""
-    return parse_scenario(str(path), path.read_bytes())
+    text = path.read_bytes()
+    if text.startswith(_GZIP):
+        hint = f"bayplan simulate run SCENARIO --twin {path}, or bayplan simulate replay {path}"
+        raise ScenarioError(f"{path}: a twin or a recording, no scenario", kinds=(FaultKind.YAML,), hint=hint)
+    return parse_scenario(str(path), text, ground)
 
 
-def parse_scenario(name: str, text: str | bytes) -> Scenario:
-    """A scenario from its text; `name` is what errors call it. Raises ScenarioError with every fault of one look."""
+def parse_scenario(name: str, text: str | bytes, ground: Ground = NOTHING) -> Scenario:
+    """A scenario from its text; `name` is what errors call it. Raises ScenarioError with every fault of one look.
+
+    On the ground of a twin it comes without what is there already.
+    """
     try:
         document = read_yaml(name, text)
     except FileError as fault:
@@ -60,11 +70,15 @@ def parse_scenario(name: str, text: str | bytes) -> Scenario:
     try:
         scenario: Scenario = scenario_shape.convert(value)
     except msgspec.ValidationError as error:
-        found = [*scenario_shape.faults(value)] or [scenario_shape.first(error)]
+        found = [*scenario_shape.faults(value)] or [fault_of(error)]
         _refuse(document, found, hint="docs/simulate.md lists the keys")
-    meant = [*scenario_faults.references(scenario), *event_faults.references(scenario)]
-    _refuse(document, [*meant, *scenario_faults.objects(scenario, {fault.path for fault in meant})])
-    return scenario
+    meant = [
+        *scenario_ground.faults(scenario, ground),
+        *scenario_faults.references(scenario, ground),
+        *event_faults.references(scenario, ground),
+    ]
+    _refuse(document, [*meant, *scenario_faults.objects(scenario, {fault.path for fault in meant}, ground)])
+    return scenario_ground.settled(scenario, ground)
 
 
 def _refuse(document: Located, faults: Iterable[Fault], hint: str = "") -> None:

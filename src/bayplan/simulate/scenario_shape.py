@@ -15,12 +15,9 @@ from typing import Any
 import msgspec
 
 from bayplan.service.durations import Duration
-from bayplan.simulate.fault_kinds import Fault, FaultKind
+from bayplan.simulate.fault_kinds import Fault, FaultKind, fault_of
 from bayplan.simulate.scenario import Scenario
 
-_AT = re.compile(r"(?s)(.*) - at (?:`key` in )?`\$\.?(.*)`")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
-_MISSING = re.compile(r"Object missing required field `(.*)`")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _MOST = 50
 """Faults told of one entry."""
@@ -35,11 +32,6 @@ def _duration(kind: type, value: Any) -> Any:
     if kind is Duration and isinstance(value, str):
         return Duration.parse(value)
     raise ValueError(f"expected a duration such as 45m, got {value!r}")
-
-
-def first(error: msgspec.ValidationError) -> Fault:
-    """The fault that an error tells of."""
-    return _fault(str(error))
 
 
 def faults(document: Any) -> Iterator[Fault]:
@@ -58,8 +50,6 @@ def faults(document: Any) -> Iterator[Fault]:
                 yield from _look(each, typing.get_args(kind)[0], f"{key}[{index}]")
         else:
             yield from _look(given, kind, key)
-    if "nodes" not in document:
-        yield Fault("", "object missing required field nodes", FaultKind.MISSING)
 
 
 def _look(value: Any, kind: Any, path: str) -> Iterator[Fault]:
@@ -69,7 +59,7 @@ def _look(value: Any, kind: Any, path: str) -> Iterator[Fault]:
         try:
             convert(value, kind)
         except msgspec.ValidationError as error:
-            fault = _fault(str(error))
+            fault = fault_of(error)
         else:
             return
         if fault.kind is FaultKind.MISSING and _missing(fault) in taken:
@@ -99,13 +89,3 @@ def _take_out(value: Any, path: str) -> bool:
         return False
     del value[steps[-1]]
     return True
-
-
-def _fault(text: str) -> Fault:
-    """msgspec's words as a path and a sentence of the house."""
-    match = _AT.fullmatch(text)
-    message, path = (match[1], match[2]) if match else (text, "")
-    if unknown := _UNKNOWN.fullmatch(message):
-        return Fault(f"{path}.{unknown[1]}" if path else unknown[1], "unknown key", FaultKind.UNKNOWN)
-    kind = FaultKind.MISSING if _MISSING.fullmatch(message) else FaultKind.VALUE
-    return Fault(path, message[:1].lower() + message[1:].replace("`", ""), kind)

@@ -28,7 +28,8 @@ class Ask(NamedTuple):
 class Seat:
     """One node."""
 
-    __slots__ = ("capacity", "cordoned", "cpu", "devices", "gpus", "memory", "pods", "ready", "replicas", "silent")
+    __slots__ = ("capacity", "cordoned", "cpu", "devices", "gpus", "labels", "memory", "pods", "ready", "replicas",
+                 "silent")  # fmt: skip
 
     def __init__(self, node: Node) -> None:
         self.cpu = self.memory = 0
@@ -46,6 +47,7 @@ class Seat:
         offered = amounts(node.status.allocatable)
         self.capacity = (offered.get(CPU, 0), offered.get(MEMORY, 0), float(gpus_of_node(node)))
         self.replicas = replicas(node)
+        self.labels = node.metadata.labels
         whole = offered.get("nvidia.com/gpu", 0)
         self.devices += [WHOLE] * (whole - len(self.devices))
 

@@ -10,7 +10,7 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,11 +21,13 @@ from bayplan.simulate.actions import Action, Create, Delete, Patch, Scale
 from bayplan.simulate.chance import HOUR, Offset, level
 from bayplan.simulate.entry import Spread
 from bayplan.simulate.manifests import Made
-from bayplan.simulate.scenario import Arrivals, Daily, Mishap, Scenario, VmGroup, Workload
+from bayplan.simulate.scenario import Arrivals, Daily, Mishap, Scenario, Size, VmGroup, Workload
+from bayplan.simulate.seats import PodKey
 from bayplan.simulate.vm_pods import drawn, pod
 from bayplan.simulate.vms.vm import VM
 
 ROLLOUT = "bayplan.dev/rollout"
+_LAUNCHER = "virt-launcher-"
 _SETTLED = 48 * HOUR
 """A curve that asked for nothing new in two days never will."""
 
@@ -76,7 +78,11 @@ class Source:
         self.alive.append(target)
         if lifetime is None:
             return Arrival(action)
-        return Arrival(action, (offset + drawing.span(lifetime, self.chance).micros, Delete(*target)))
+        return Arrival(action, (offset + drawing.span(lifetime, self.chance).micros, self.leaving(target)))
+
+    def leaving(self, target: tuple[Kind, str, str]) -> Action:
+        """How one of them goes."""
+        return Delete(*target)
 
     def stream(self) -> Stream:
         """What is done for it, in order."""
@@ -138,6 +144,8 @@ class WorkloadSource(Source):
         behaviour = {**(usage[0] if usage else {}), **workload.behaviour}
         self._workload = msgspec.structs.replace(workload, behaviour=behaviour)
         self._target = KINDS[workload.kind], workload.namespace, workload.name
+        self._specs: dict[int, dict[str, Any]] = {}
+        """Of pods, by their size, which the workload keeps."""
 
     def stream(self) -> Stream:
         """What is done for it, in order."""
@@ -166,7 +174,14 @@ class WorkloadSource(Source):
         if mishap is not None:
             behaviour |= mishap.behaviour
         size = drawing.size(workload.sizes, chance) if workload.sizes else None
-        return Create(manifests.workload(workload, name, behaviour=behaviour, size=size, replicas=replicas))
+        spec = self._spec_of(size) if workload.kind == "Pod" else None
+        return Create(manifests.workload(workload, name, behaviour=behaviour, size=size, replicas=replicas, spec=spec))
+
+    def _spec_of(self, size: Size | None) -> dict[str, Any]:
+        known = self._specs.get(id(size))
+        if known is None:
+            known = self._specs[id(size)] = manifests.sized(self._workload, size)
+        return known
 
     def _once(self) -> Stream:
         daily = self._workload.replicas
@@ -210,11 +225,29 @@ class Placed(msgspec.Struct):
     @property
     def pod(self) -> str:
         """The pod's name."""
-        return f"virt-launcher-{self.vm.id}-{self.turn}"
+        return self._named(self.turn)
+
+    @property
+    def next_pod(self) -> str:
+        """The name of the pod that it would migrate to."""
+        return self._named(self.turn + 1)
+
+    def _named(self, turn: int) -> str:
+        return f"{_LAUNCHER}{self.vm.id}-{turn}"
 
 
 class VmSource(Source):
     """VMs of one group."""
+
+    class Leaving(Action, frozen=True):
+        """A VM goes, from wherever it is by then."""
+
+        there: Placed
+        namespace: str
+
+        def now(self) -> Delete:
+            """The pod that it has now is deleted."""
+            return Delete(POD, self.namespace, self.there.pod)
 
     def __init__(self, group: VmGroup, scenario: Scenario, seed: int) -> None:
         super().__init__(group.name, group.namespace, group.arrivals, scenario, seed)
@@ -248,14 +281,22 @@ class VmSource(Source):
         made = pod(vm, self.group, self._scenario, wished=wished[(self.number - 1) % len(wished)] if wished else "")
         return Create(made), self.group.lifetime
 
+    def leaving(self, target: tuple[Kind, str, str]) -> Action:
+        """See Source: it may have migrated."""
+        return VmSource.Leaving(self.there[f"{self.name}-{self.number}"], target[1])
+
+    def runs(self, pod: PodKey) -> bool:
+        """Whether a pod is one of theirs."""
+        return pod[0] == self.group.namespace and pod[1].removeprefix(_LAUNCHER).rpartition("-")[0] in self.there
+
     def next_pod(self, there: Placed, source: str, wished: str) -> Made:
         """The pod that a VM would migrate to."""
         return pod(there.vm, self.group, self._scenario, turn=there.turn + 1, wished=wished, never=source)
 
-    def moved(self, there: Placed) -> Delete:
-        """The next pod is the VM's now; the one before goes."""
-        gone = Delete(POD, self.group.namespace, there.pod)
+    def moved(self, there: Placed) -> tuple[str, str]:
+        """The next pod is the VM's now; namespace and name of the one before, which is to go."""
+        gone = self.group.namespace, there.pod
         there.turn += 1
         now = (POD, self.group.namespace, there.pod)
-        self.alive = deque(now if each[2] == gone.name else each for each in self.alive)
+        self.alive = deque(now if each[1:] == gone else each for each in self.alive)
         return gone

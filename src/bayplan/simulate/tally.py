@@ -79,6 +79,10 @@ class Tally:
         self.note(item, now, gone=False)
         if item.uid in self._came and item.meta.creation_timestamp:
             self._came[item.uid] = parse_rfc3339(item.meta.creation_timestamp)
+        self.begin()
+
+    def begin(self) -> None:
+        """What was noted so far was there before: it counts, but neither its coming nor its wait."""
         self._counts.clear()
         self._waits.clear()
 

@@ -7,7 +7,7 @@ come to an end there. `after` names another event; a circle of those would never
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -56,10 +56,11 @@ class When(Entry, frozen=True):
 
 
 class Pick(Entry, frozen=True):
-    """Nodes: by name, so many by chance, or all; of one group or of the whole cluster."""
+    """Nodes: by name, so many by chance, or all; of one group, with some labels, or of the whole cluster."""
 
     nodes: Some | tuple[str, ...] | None = None
     group: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
     for_: Duration | None = msgspec.field(default=None, name="for")
     """With `fail` and `cordon`: after that it is undone."""
 
@@ -106,6 +107,8 @@ class Migrate(Entry, frozen=True):
     count: Some = 1
     from_: str = msgspec.field(default="", name="from")
     to: str = ""
+    budget: Literal["wait", "fail"] = "wait"
+    """What to do while a disruption budget forbids it."""
 
 
 class Deeds(Entry, frozen=True):
@@ -117,7 +120,7 @@ class Deeds(Entry, frozen=True):
     cordon: Pick | None = None
     uncordon: Pick | None = None
     drain: Pick | None = None
-    """Cordoned, and the pods evicted as their budgets allow, all but those of DaemonSets."""
+    """Cordoned, and the pods evicted as their budgets allow, all but those of DaemonSets; VMs migrate."""
     remove_nodes: Pick | None = None
     add_nodes: AddNodes | None = None
     create: More | None = None

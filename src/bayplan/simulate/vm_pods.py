@@ -14,17 +14,14 @@ from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
 from bayplan.cluster.kinds import POD
 from bayplan.model.quantity import NANOS, parse
 from bayplan.simulate.entry import Amounts
-from bayplan.simulate.manifests import Made
+from bayplan.simulate.manifests import VM_GROUP, Made
 from bayplan.simulate.scenario import Scenario, VmGroup
-from bayplan.simulate.vms.launcher import VM_LABEL, launcher
+from bayplan.simulate.vms.launcher import launcher
 from bayplan.simulate.vms.vm import GIBI, VM, NodeShape
 
 SHAPE = NodeShape(cores=1, memory=GIBI)
 WISHED = "simulate.bayplan.dev/wished"
 """The node on which somebody would like a VM."""
-GROUP_LABEL = "simulate.bayplan.dev/vms"
-
-__all__ = ["GROUP_LABEL", "SHAPE", "VM_LABEL", "WISHED", "drawn", "first_pod", "pod"]
 
 
 def drawn(group: VmGroup, number: int, chance: random.Random | None) -> VM:
@@ -34,7 +31,7 @@ def drawn(group: VmGroup, number: int, chance: random.Random | None) -> VM:
         cpu_consumption=_amount(group.cpu, chance),
         memory_consumption=_amount(group.memory, chance) / GIBI,
         dirty_rate_mbps=group.dirty_rate,
-        labels={**group.labels, GROUP_LABEL: group.name},
+        labels={**group.labels, VM_GROUP: group.name},
         node_selector=dict(group.node_selector),
         affinity=dict(group.affinity),
         tolerations=list(group.tolerations),

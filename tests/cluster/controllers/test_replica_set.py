@@ -92,6 +92,19 @@ def test_more_than_a_burst_comes_in_several_looks() -> None:
     assert len(stage.pods()) == 1203
 
 
+def test_a_large_set_that_has_its_pods_is_counted_at_leisure_and_scaled_at_once() -> None:
+    stage = Stage()
+    web = stage.create(REPLICA_SET, "web", workload(300))
+    stage.wait(1)
+    counted = stage.status(REPLICA_SET, "web")
+    stage.set_status(web, counted | {"readyReplicas": 7})
+    assert stage.status(REPLICA_SET, "web")["readyReplicas"] == 7
+    stage.wait(0.05)
+    assert stage.status(REPLICA_SET, "web") == counted
+    stage.patch(REPLICA_SET, "web", {"spec": {"replicas": 310}})
+    assert len(stage.pods()) == 310
+
+
 def test_a_pod_counts_as_available_after_its_time() -> None:
     stage = Stage()
     stage.create(REPLICA_SET, "web", workload(2, minReadySeconds=10))

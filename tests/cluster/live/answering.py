@@ -36,6 +36,20 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 Handler = Callable[[Request], Answer]
+FINE = Answer()
+REFUSED = Answer(b'{"kind":"Status","message":"Unauthorized","reason":"Unauthorized","code":401}', 401)
+
+
+class Seen:
+    """A handler that remembers what it was asked."""
+
+    def __init__(self, answer: Answer = FINE) -> None:
+        self.requests: list[Request] = []
+        self._answer = answer
+
+    def __call__(self, request: Request) -> Answer:
+        self.requests.append(request)
+        return self._answer
 
 
 @asynccontextmanager

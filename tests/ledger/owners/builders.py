@@ -9,9 +9,10 @@ import msgspec
 from bayplan.cluster.kinds import Kind
 from bayplan.cluster.objects import Object
 from bayplan.ledger.owners import Owners, PodLink, Told
+from bayplan.ledger.owners.owners import GRACE
 from bayplan.ledger.rows import GpuWorkload, WorkloadPodReference
 from bayplan.model.clock import SECOND, Instant
-from bayplan.model.meta import OwnerReference
+from bayplan.model.meta import ObjectMeta, OwnerReference
 
 T0 = Instant(1_780_000_000 * SECOND)
 
@@ -92,3 +93,15 @@ def references(told: Told) -> set[tuple[str, str, int]]:
 
 def new() -> Owners:
     return Owners("here")
+
+
+def synthetic(obj: Object) -> Object:
+    """As a reflector tells of one that it inferred to be gone."""
+    meta = ObjectMeta(namespace=obj.namespace, name=obj.name, uid=obj.uid)
+    return Object(obj.kind, meta, {}, 0)
+
+
+DEPLOYMENT = workload("web", "Deployment", spec={"replicas": 1}, status={"readyReplicas": 1})
+REPLICA_SET = workload("web-1", "ReplicaSet", owners=[reference("web", "Deployment")])
+POD = pod("web-1-a", owner("web-1", "ReplicaSet"))
+LATER = Instant(at(0) + GRACE + SECOND)

@@ -37,8 +37,8 @@ A pod as it was: the `pod_snapshots` row (`state`: all but the specification) an
 `spec_hash`, both zstd with the dictionary whose number is in the frame; `bayplan.ledger.snapshots.unpack` joins them.
 
 Rights: on PostgreSQL CREATE on the schema to migrate, then SELECT, INSERT, UPDATE, DELETE on the tables and TEMPORARY
-on the database (large batches are copied to a temporary table first); on MySQL and MariaDB CREATE and INDEX to migrate,
-then SELECT, INSERT, UPDATE, DELETE.
+on the database (large batches are copied to a temporary table first); on MySQL and MariaDB CREATE, ALTER and INDEX to
+migrate, then SELECT, INSERT, UPDATE, DELETE.
 
 The schema's version is in `bayplan_ledger_version`. A database with a newer one, or with somebody else's tables, is
 refused before anything is written.

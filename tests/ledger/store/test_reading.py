@@ -7,9 +7,13 @@ import pytest
 import sqlalchemy as sa
 
 from bayplan.ledger.rows import GpuPod, GpuPodsEvent, GpuUse, PodSnapshot, SpecBlob, WorkloadSnapshot
-from bayplan.ledger.store.reading import TABLES, fetch, state_at
+from bayplan.ledger.store.migrating import migrate
+from bayplan.ledger.store.past import state_at
+from bayplan.ledger.store.port import StoreRefusedError
+from bayplan.ledger.store.reading import TABLES, fetch
 from bayplan.ledger.store.retention import Pruned, prune
-from bayplan.ledger.store.sql import SqlStore
+from bayplan.ledger.store.settings import Dialect
+from bayplan.ledger.store.sql import SqlStore, open_store
 from bayplan.model.clock import Instant
 from tests.ledger.store.made import batch, event, pod, snapshot
 
@@ -53,6 +57,42 @@ async def test_state_at(story: SqlStore, cluster: str, at: int, expected: dict[s
         assert await told(story, cluster, at, uid) == {uid: expected[uid] for uid in expected.keys() & {uid}}
 
 
+async def test_of_versions_that_were_seen_at_once_the_last_one_holds(store: SqlStore, cluster: str) -> None:
+    at_once = [snapshot(cluster, "a", version, 10) for version in (3, 1, 2)]
+    gone_with_it = [snapshot(cluster, "b", 4, 10), snapshot(cluster, "b", 5, 10, gone=True)]
+    rows = [row for pair in (*at_once, *gone_with_it) for row in pair]
+    await store.commit(batch(pod(cluster, "a"), pod(cluster, "b"), *rows))
+    assert await told(store, cluster, 10) == {"a": "3"}
+
+
+async def test_many_pods_are_asked_for_by_several_connections_at_once(store: SqlStore, cluster: str) -> None:
+    names = [f"pod-{number * 7919 % 2100:04d}" for number in range(2100)]
+    states = [pod(cluster, name, created_at=Instant(number)) for number, name in enumerate(names)]
+    blob, one = snapshot(cluster)
+    versions = [
+        msgspec.structs.replace(one, pod_uid=name, name=name, resource_version=version, observed_at=Instant(version))
+        for name in names
+        for version in (3000, 3001, 3002)
+    ]
+    await store.commit(batch(blob, *states, *versions))
+    found = await state_at(store, cluster, Instant(3001))
+    assert [(each.name, each.resource_version) for each in found] == [(name, 3001) for name in sorted(names)]
+    assert {each.raw() for each in found} == {found[0].raw()}
+    assert b'"nvidia.com/gpu":"1"' in found[0].raw()
+    assert await state_at(store, cluster, Instant(2999)) == []
+
+
+async def test_what_all_connections_fail_at_is_told_once(empty_database: str) -> None:
+    await migrate(empty_database)
+    store = await open_store(empty_database)
+    await store.commit(batch(*(pod("c", f"pod-{number}") for number in range(2000))))
+    async with store.engine.begin() as connection:
+        await connection.exec_driver_sql("ALTER TABLE pod_snapshots RENAME TO elsewhere")
+    with pytest.raises(StoreRefusedError, match="pod_snapshots"):
+        await state_at(store, "c", Instant(1))
+    await store.close()
+
+
 async def test_a_select_of_some_columns_gives_tuples(story: SqlStore, cluster: str) -> None:
     table = TABLES[GpuPod].c
     found = await fetch(story, sa.select(table.uid, table.gone_at).where(table.cluster == cluster).order_by(table.uid))
@@ -72,6 +112,15 @@ async def test_retention_keeps_first_and_last_and_the_state_at_every_later_time(
     left = await fetch(store, sa.select(table.pod_uid, table.observed_at).where(table.cluster == cluster))
     assert sorted(left) == [(uid, at) for uid in ("gone", "open") for at in (10, 50, 60, 70, 80, 90)]
     assert await prune(store, cluster, Instant(55)) == Pruned()
+
+
+async def test_on_a_server_retention_and_commits_do_not_wait_for_each_other(store: SqlStore, cluster: str) -> None:
+    if store.address.dialect is Dialect.SQLITE:
+        pytest.skip("SQLite has one writer at a time")
+    pairs = [snapshot(cluster, "a", at, at) for at in (10, 20, 30)]
+    await store.commit(batch(pod(cluster, "a"), *(row for pair in pairs for row in pair)))
+    async with store.writing:  # a commit that takes its time
+        assert await prune(store, cluster, Instant(40), chunk=1) == Pruned(pod_versions=1)
 
 
 async def test_of_what_was_gone_before_the_limit_no_version_is_left_nor_its_specification(

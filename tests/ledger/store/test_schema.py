@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from bayplan.ledger.rows import ROWS
+from bayplan.ledger.rows import ROWS, GpuUse
 from bayplan.ledger.store.engines import engine_for
-from bayplan.ledger.store.migrating import migrate, versions
+from bayplan.ledger.store.migrating import _config, migrate, versions
 from bayplan.ledger.store.port import SchemaError, StoreRefusedError
+from bayplan.ledger.store.reading import fetch, select_rows
 from bayplan.ledger.store.schema import METADATA, TABLES, VERSION_TABLE
 from bayplan.ledger.store.settings import StoreSettings, parse_url
 from bayplan.ledger.store.sql import open_store
@@ -61,6 +63,27 @@ async def test_the_migrations_make_what_the_rows_say(empty_database: str) -> Non
     assert await on(empty_database, differences) == []
     assert await on(empty_database, keys) == {kind.table: list(kind.key) for kind in ROWS}
     assert await on(empty_database, tables) == sorted([*METADATA.tables, VERSION_TABLE])
+
+
+def at_first(connection: sa.Connection) -> None:
+    """A database as the first version left it, with two measurements."""
+    command.upgrade(_config(connection), versions()[0])
+    names = "cluster, pod_uid, device, at, utilisation, memory_used"
+    for device, memory in (("GPU-0", 0), ("GPU-1", 5)):
+        connection.exec_driver_sql(f"INSERT INTO gpu_use ({names}) VALUES ('c', 'a', '{device}', 1, 0.5, {memory})")
+
+
+async def test_an_older_ledger_is_brought_up_to_date_with_what_it_holds(empty_database: str) -> None:
+    await on(empty_database, at_first)
+    with pytest.raises(SchemaError, match="its schema is 0001, this program's is"):
+        await open_store(empty_database)
+    assert await migrate(empty_database) == versions()[1:]
+    assert await on(empty_database, differences) == []
+    assert await on(empty_database, keys) == {kind.table: list(kind.key) for kind in ROWS}
+    store = await open_store(empty_database)
+    found = await fetch(store, select_rows(GpuUse))
+    await store.close()
+    assert {row.device: row.memory_used for row in found} == {"GPU-0": None, "GPU-1": 5}
 
 
 async def test_migrating_again_does_nothing(empty_database: str) -> None:

@@ -107,9 +107,7 @@ def test_an_unknown_dictionary_is_named() -> None:
         unpack(state, None)
 
 
-@pytest.mark.parametrize(
-    "damage", [pytest.param(b"", id="nothing"), pytest.param(b"(a frame?", id="something else")]
-)
+@pytest.mark.parametrize("damage", [pytest.param(b"", id="nothing"), pytest.param(b"(a frame?", id="something else")])
 def test_a_damaged_version_says_so(damage: bytes) -> None:
     with pytest.raises(SnapshotError, match="is damaged"):
         unpack(damage, None)

@@ -106,7 +106,7 @@ def told(
 def test_a_value_becomes_a_row(metric: dict[str, str], value: str, unit: Any, expected: tuple[str, float]) -> None:
     found = told([series(metric, value)], unit=unit)
     (row,) = found.rows
-    assert (row.cluster, row.pod_uid, row.at, row.memory_used) == (CLUSTER, "u1", NOON, 0)
+    assert (row.cluster, row.pod_uid, row.at, row.memory_used) == (CLUSTER, "u1", NOON, None)
     assert (row.device, row.utilisation) == expected
     assert found.skipped == {}
 
@@ -141,12 +141,13 @@ def test_what_tells_nothing_is_counted(metric: dict[str, str], value: str, why: 
         pytest.param(DCGM | {"__name__": "DCGM_FI_DEV_FB_USED"}, "40960", 40960 * MIB, id="MiB of dcgm-exporter"),
         pytest.param(RENAMED | {"__name__": "DCGM_FI_DEV_FB_USED"}, "1", MIB, id="whose labels were renamed"),
         pytest.param(DCGM | {"__name__": ""}, "123456", 123456, id="bytes of a query of one's own"),
-        pytest.param(DCGM | {"__name__": "DCGM_FI_DEV_FB_USED"}, "NaN", 0, id="no number"),
-        pytest.param(DCGM | {"__name__": "DCGM_FI_DEV_FB_USED", "UUID": "GPU-2"}, "9", 0, id="of another device"),
-        pytest.param(DCGM | {"__name__": "DCGM_FI_DEV_FB_USED"}, "9e99", 0, id="more than there is in the world"),
+        pytest.param(DCGM | {"__name__": "DCGM_FI_DEV_FB_USED"}, "0", 0, id="none in use"),
+        pytest.param(DCGM | {"__name__": "DCGM_FI_DEV_FB_USED"}, "NaN", None, id="no number"),
+        pytest.param(DCGM | {"__name__": "DCGM_FI_DEV_FB_USED", "UUID": "GPU-2"}, "9", None, id="of another device"),
+        pytest.param(DCGM | {"__name__": "DCGM_FI_DEV_FB_USED"}, "9e99", None, id="more than there is in the world"),
     ],
 )
-def test_memory_stands_beside_the_utilisation(metric: dict[str, str], value: str, expected: int) -> None:
+def test_memory_stands_beside_the_utilisation(metric: dict[str, str], value: str, expected: int | None) -> None:
     (row,) = told([series(DCGM, "1")], [series(metric, value)]).rows
     assert row.memory_used == expected
 
@@ -260,7 +261,7 @@ def test_every_value_is_told_once_or_counted_and_never_of_a_pod_that_held_nothin
     for row in found.rows:
         assert held[row.pod_uid].at(row.at)
         assert 0 <= row.utilisation <= 1
-        assert row.memory_used >= 0
+        assert row.memory_used is None or row.memory_used >= 0
     values = sum(len(each.values) for each in use)
     assert sum(found.skipped.values()) + len(found.rows) <= values
     assert not values or found.rows or found.skipped

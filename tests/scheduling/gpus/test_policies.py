@@ -30,6 +30,7 @@ def test_kept_rows_decide_as_a_fresh_look_does(policy: str, seed: int) -> None:
     for number in range(220):
         info = random_pod(chance, number)
         fresh = scheduler.decide(info)
+        assert scheduler.place(info) == fresh.node
         answer = scheduler.choose(info)
         if isinstance(answer, str):
             assert answer == fresh.node

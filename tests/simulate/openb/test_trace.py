@@ -59,7 +59,7 @@ def test_a_trace_that_cannot_be_read_says_where(tmp_path: Path, nodes: str, pods
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=r"gone\.csv: cannot be read"):
+    with pytest.raises(TraceError, match=r"gone\.csv: No such file"):
         read_trace(tmp_path / "gone.csv", tmp_path / "gone.csv")
 
 

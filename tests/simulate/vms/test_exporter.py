@@ -115,7 +115,7 @@ async def test_vms_without_a_place_are_told(http: httpx2.AsyncClient) -> None:
     [
         pytest.param("GET", "/nodes/x", None, 404, 'there is no node "x"', id="an unknown node"),
         pytest.param("POST", "/scenario", "{", 400, "scenario:2: not YAML", id="no JSON"),
-        pytest.param("POST", "/scenario", '{"nodes": [{}]}', 400, "scenario:1: nodes[0]: Object missing", id="no name"),
+        pytest.param("POST", "/scenario", '{"nodes": [{}]}', 400, "scenario:1: nodes[0]: object missing", id="no name"),
         pytest.param("POST", "/feedback", '{"moves": []}', 400, "Object", id="an unknown key"),
         pytest.param(
             "POST",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from bayplan.cli.display.picture import Happening, Picture
+from collections.abc import Mapping
+
+from bayplan.cli.display.picture import Happening, Picture, Waiting
 from bayplan.model.ages import human_duration
-from bayplan.model.clock import Instant, rfc3339, seconds
+from bayplan.model.clock import SECOND, Instant, rfc3339, seconds
 from bayplan.simulate.tally import Usage
 
+_DAY = 86_400 * SECOND
 _PHASES = ("Running", "Pending", "Succeeded", "Failed")
 
 
@@ -43,7 +46,20 @@ def happening_line(happening: Happening) -> str:
     return head + happening.message.replace("\n", " ") + times
 
 
-def usage_lines(usage: Usage, speed: str, refusals: dict[str, int]) -> list[str]:
+def coming_text(at: Instant | None, what: str, now: Instant) -> str:
+    """`10:20 outage of a100-a-2 for 35m`; with the days until then where it is not today."""
+    if at is None:
+        return what
+    days = (at // _DAY) - (now // _DAY)
+    return f"{'+' + str(days) + 'd ' if days else ''}{clock_text(at)[:5]} {what}"
+
+
+def waiting_line(one: Waiting, now: Instant) -> str:
+    """Why a pod waits."""
+    return f"{clock_text(now)}  Waiting  {one.pod}: {one.why}"
+
+
+def usage_lines(usage: Usage, speed: str, refusals: Mapping[str, int], events: Mapping[str, int]) -> list[str]:
     """How it went, at the end."""
     total = sum(usage.gpu_hours.values()) + usage.idle_gpu_hours
     lines = [
@@ -51,12 +67,19 @@ def usage_lines(usage: Usage, speed: str, refusals: dict[str, int]) -> list[str]
         f"pods      created {usage.created}  succeeded {usage.succeeded}  failed {usage.failed}  "
         f"running {usage.running}  pending {usage.pending}",
         f"wait      {_waits(usage)}",
-        f"gpu-hours {total:.1f}: allocated {total - usage.idle_gpu_hours:.1f} "
-        f"({percent(total - usage.idle_gpu_hours, total)})  idle {usage.idle_gpu_hours:.1f}",
     ]
+    if total:
+        lines.append(
+            f"gpu-hours {total:.1f}: allocated {total - usage.idle_gpu_hours:.1f} "
+            f"({percent(total - usage.idle_gpu_hours, total)})  idle {usage.idle_gpu_hours:.1f}"
+        )
     held = [(name, hours) for name, hours in usage.gpu_hours.items() if hours]
     width = max((len(name) for name, _ in held), default=0)
     lines += [f"  {name:{width}}  {hours:8.1f}  {percent(hours, total):>4}" for name, hours in held]
+    if events:
+        lines.append(
+            "events    " + ", ".join(f"{name} x{count}" if count > 1 else name for name, count in events.items())
+        )
     if refusals:
         lines.append("refused   " + ", ".join(f"{what} x{count}" for what, count in sorted(refusals.items())))
     return lines

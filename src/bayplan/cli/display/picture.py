@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -59,6 +59,8 @@ class Waiting(msgspec.Struct, frozen=True):
     asks: str
     since: Instant
     why: str
+    placed: bool
+    """Whether it has its node already."""
 
 
 class Happening(msgspec.Struct, frozen=True):
@@ -85,6 +87,11 @@ class Picture(msgspec.Struct, frozen=True):
     waiting: tuple[Waiting, ...]
     happenings: tuple[Happening, ...]
     """The newest last."""
+    scenario: str = ""
+    last: tuple[Instant, str] | None = None
+    """The scenario's latest event."""
+    coming: tuple[tuple[Instant | None, str], ...] = ()
+    """What the scenario has in store."""
 
     @property
     def gpus(self) -> int:
@@ -98,9 +105,14 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 def picture(
-    nodes: Iterable[Object], pods: Iterable[Object], events: Iterable[Object], now: Instant, slots: Slots
+    nodes: Iterable[Object],
+    pods: Iterable[Object],
+    events: Iterable[Object],
+    now: Instant,
+    slots: Slots,
+    why: Callable[[Pod], str] = why_waiting,
 ) -> Picture:
-    """Look at everything once."""
+    """Look at everything once. `why` is asked of the pods that wait, the oldest first."""
     seen = [item.view(Pod) for item in pods]
     on_node: dict[str, list[Pod]] = {}
     for pod in seen:
@@ -112,14 +124,14 @@ def picture(
         for cell in row.cells:
             if cell.team:
                 teams[cell.team] = teams.get(cell.team, 0.0) + cell.taken / cell.of
-    waiting = sorted((_waiting(pod) for pod in seen if pod.status.phase == "Pending"), key=lambda one: one.since)
+    pending = sorted((pod for pod in seen if pod.status.phase == "Pending"), key=_since)
     return Picture(
         at=now,
         nodes=rows,
         teams={**dict.fromkeys(sorted({pod.metadata.namespace for pod in seen}), 0.0), **teams},
         words=dict(sorted(Counter(map(status_word, seen)).items(), key=lambda each: (-each[1], each[0]))),
         phases=dict(Counter(pod.status.phase for pod in seen)),
-        waiting=tuple(waiting),
+        waiting=tuple(_waiting(pod, why(pod)) for pod in pending),
         happenings=tuple(happenings(events)),
     )
 
@@ -170,11 +182,15 @@ def _state(node: Node) -> str:
     return f"{word},SchedulingDisabled" if node.spec.unschedulable else word
 
 
-def _waiting(pod: Pod) -> Waiting:
+def _since(pod: Pod) -> Instant:
+    return parse_rfc3339(pod.metadata.creation_timestamp) if pod.metadata.creation_timestamp else Instant(0)
+
+
+def _waiting(pod: Pod, why: str) -> Waiting:
     requests = pod_requests(pod)
     asks = f"{requests[WHOLE]} GPU" if WHOLE in requests else f"{requests[SHARED]} share" if SHARED in requests else ""
-    since = parse_rfc3339(pod.metadata.creation_timestamp) if pod.metadata.creation_timestamp else Instant(0)
-    return Waiting(f"{pod.metadata.namespace}/{pod.metadata.name}", asks, since, why_waiting(pod))
+    name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    return Waiting(name, asks, _since(pod), why, bool(pod.spec.node_name))
 
 
 def happenings(events: Iterable[Object]) -> list[Happening]:

@@ -32,12 +32,16 @@ def _trouble(state: ContainerState) -> str:
     return ""
 
 
+def refusal_of(pod: Pod) -> str:
+    """What the scheduler said when it refused a pod; empty where it did not."""
+    scheduled = condition(pod.status.conditions, "PodScheduled")
+    return scheduled.message or scheduled.reason if scheduled is not None and scheduled.status == "False" else ""
+
+
 def why_waiting(pod: Pod) -> str:
     """Why a pending pod does not run yet: what the scheduler counted on the nodes, or the kubelet's words."""
-    scheduled = condition(pod.status.conditions, "PodScheduled")
-    if scheduled is not None and scheduled.status == "False":
-        counted = scheduled.message.partition(" nodes are available: ")[2].partition(". ")[0]
-        return counted or scheduled.message or scheduled.reason
+    if refusal := refusal_of(pod):
+        return refusal.partition(" nodes are available: ")[2].partition(". ")[0] or refusal
     if not pod.spec.node_name:
         return "not looked at yet"
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):

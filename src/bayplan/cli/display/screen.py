@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.cli.display.lines import amount, clock_text, percent
+from bayplan.cli.display.lines import amount, clock_text, coming_text, percent
 from bayplan.cli.display.picture import Cell, Happening, NodeRow, Picture, Waiting
 from bayplan.model.ages import age
 from bayplan.model.clock import Instant, rfc3339
@@ -44,12 +44,14 @@ def screen(picture: Picture, teams: Teams, *, title: str, height: int) -> Render
     """The whole picture in `height` lines."""
     for team in picture.teams:
         teams.letter(team)
-    room = max(2 * _LEAST, height - _FRAME)
+    room = height - _FRAME - bool(picture.scenario)
+    room = max(2 * _LEAST, room - (len(picture.nodes) > room - 2 * _LEAST))  # a line says how many more
     shown = picture.nodes[: max(_LEAST, room - 2 * _LEAST)]
     left = room - len(shown)
     waiting = min(len(picture.waiting), max(_LEAST, left // 2))
     parts: list[RenderableType] = [
         _head(picture, title),
+        *([_scenario(picture)] if picture.scenario else []),
         _legend(picture.teams, teams),
         _nodes(shown, len(picture.nodes), teams),
         _phases(picture.words),
@@ -66,6 +68,16 @@ def _head(picture: Picture, title: str) -> Text:
     text.append(f"nodes {ready}/{len(picture.nodes)}", "" if ready == len(picture.nodes) else "red")
     text.append(f"  GPUs {amount(picture.held)}/{picture.gpus} ")
     return text.append(percent(picture.held, picture.gpus), "bold")
+
+
+def _scenario(picture: Picture) -> Text:
+    text = Text("scenario ", no_wrap=True, overflow="ellipsis").append(picture.scenario, "bold")
+    if picture.last is not None:
+        text.append("  last ", "dim").append(coming_text(*picture.last, picture.at))
+    if picture.coming:
+        told = [coming_text(at, what, picture.at) for at, what in picture.coming]
+        text.append("  next ", "dim").append(" · ".join(told))
+    return text
 
 
 def _legend(held: Mapping[str, float], teams: Teams) -> Text:

@@ -24,6 +24,7 @@ _KINDS = {
     **dict.fromkeys(("nodes", "node", "no"), "nodes"),
     **dict.fromkeys(("events", "event", "ev"), "events"),
 }
+_DOCUMENTS = ("json", "yaml")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What is to be printed: a table for people, items for programs."""
+    """What is to be printed: a table for people, items for programs (else they only say whether there are any)."""
 
     listing: Listing
     items: Sequence[Any]
@@ -97,7 +98,7 @@ def get(ledger: Ledger, kind: str, **flags: Any) -> None:
 def _print(answer: Answer, wish: Wish) -> None:
     from bayplan.cli.printers import document, render
 
-    if wish.output in ("json", "yaml"):
+    if wish.output in _DOCUMENTS:
         whole = {"apiVersion": "v1", "items": answer.items, "kind": "List", "metadata": {"resourceVersion": ""}}
         click.echo(document(whole, wish.output), nl=False)
     elif answer.items:
@@ -135,8 +136,9 @@ async def _pods(session: Session, wish: Wish, at: Instant) -> Answer:
     if session.several:
         rows = [Row([pod.cluster, *row.cells], row.name, row.item) for pod, row in zip(found, table.rows, strict=True)]
         table = Listing([Column("Cluster"), *table.columns], rows)
-    items = [clean(pod.object.doc(), managed_fields=wish.show_managed_fields) for pod in found]
-    return Answer(table, items)
+    if wish.output not in _DOCUMENTS:
+        return Answer(table, found)
+    return Answer(table, [clean(pod.object.doc(), managed_fields=wish.show_managed_fields) for pod in found])
 
 
 async def _workloads(session: Session, wish: Wish, at: Instant) -> Answer:

@@ -21,8 +21,8 @@ SUBCOMMANDS: dict[str, tuple[str, str, str]] = {
     "timeline": ("bayplan.cli.ledger.timeline", "timeline", "Tell what happened to a workload, in order."),
     "uninstall": ("bayplan.cli.ledger.uninstall", "uninstall", "Take away what a ledger left in a cluster."),
     "usage": ("bayplan.cli.ledger.usage", "usage", "Add up GPU-hours by namespace, user, workload, label or model."),
-    "why-gone": ("bayplan.cli.ledger.why_gone", "why_gone", "Say who made a pod go, for whom and by which rule."),
-    "why-pending": ("bayplan.cli.ledger.why_pending", "why_pending", "Say what a pod waits for, and since when."),
+    "why-gone": ("bayplan.cli.ledger.why", "why_gone", "Say who made a pod go, for whom and by which rule."),
+    "why-pending": ("bayplan.cli.ledger.why", "why_pending", "Say what a pod waits for, and since when."),
 }
 
 

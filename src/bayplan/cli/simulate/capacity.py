@@ -24,7 +24,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command()
 @click.option("--twin", "twin_file", type=_FILE, metavar="FILE", help="Ask a twin, or a recording as it ended.")
-@click.option("--scenario", type=_FILE, metavar="FILE", help="Ask the cluster of a scenario, after its warm-up.")
+@click.option("--scenario", metavar="FILE", help="Ask the cluster of a scenario (file or name), after its warm-up.")
 @click.option("--pod", metavar="FILE", help="A Pod, or a workload whose pods are meant; - for standard input.")
 @click.option("--replicas", type=click.IntRange(1, 10_000), metavar="N", help="With --pod: which nodes to add for N.")
 @click.option(
@@ -79,7 +79,7 @@ def _document(whole: Doc, output: str) -> str:
     return document(whole, output)
 
 
-def _snapshot(target: Target, twin_file: Path | None, scenario: Path | None) -> Snapshot:
+def _snapshot(target: Target, twin_file: Path | None, scenario: str | None) -> Snapshot:
     if twin_file is not None:
         from bayplan.simulate.twin.snapshot import read_snapshot
 
@@ -91,17 +91,17 @@ def _snapshot(target: Target, twin_file: Path | None, scenario: Path | None) -> 
     return target.run(read_twin)
 
 
-async def _of_scenario(path: Path) -> Snapshot:
+async def _of_scenario(file: str) -> Snapshot:
+    from bayplan.cli.simulate.run import scenario_of
     from bayplan.model.clock import Instant, VirtualClock
-    from bayplan.simulate.scenario_file import read_scenario
     from bayplan.simulate.stage import Stage
     from bayplan.simulate.twin.snapshot import read_cluster
 
-    scenario = read_scenario(path)
+    _, scenario = scenario_of(file)
     start = VirtualClock().now()
-    stage = Stage(scenario, seed=0, start=start)
+    stage = Stage(scenario, seed=scenario.seed, start=start)
     await stage.rehearse(Instant(start + scenario.warm_up.micros))
-    return await read_cluster(stage.cluster, str(path), stage.now)
+    return await read_cluster(stage.cluster, file, stage.now)
 
 
 def _profile(path: Path | None) -> Profile:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayplan.cli.invocation import output_option
+from bayplan.cli.simulate.run import twin_option
 from bayplan.cli.spans import span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from bayplan.cli.printers import Listing
     from bayplan.service.durations import Duration
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", metavar="FILE")
+@twin_option
 @click.option(
     "--policy", "policies", multiple=True, required=True, help="Two or more; the others are compared with the first."
 )
@@ -30,7 +33,13 @@ if TYPE_CHECKING:
 @click.option("--processes", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores")
 @output_option("table", "json", "yaml")
 def compare(
-    file: str, policies: tuple[str, ...], seeds: int, lasts: Duration | None, processes: int, output: str | None
+    file: str,
+    twin_file: Path | None,
+    policies: tuple[str, ...],
+    seeds: int,
+    lasts: Duration | None,
+    processes: int,
+    output: str | None,
 ) -> None:
     """Run a scenario under each policy with the same seeds, and say in words what the difference is.
 
@@ -42,7 +51,7 @@ def compare(
     """
     from bayplan.cli.printers import document, render
     from bayplan.cli.progress import progress
-    from bayplan.cli.simulate.run import scenario_of
+    from bayplan.cli.simulate.run import read_twin, scenario_of
     from bayplan.simulate.comparing import compared, under, verdict
     from bayplan.simulate.policy import configuration
     from bayplan.simulate.processes import in_processes
@@ -51,12 +60,12 @@ def compare(
     policies = tuple(dict.fromkeys(policy.lower() for policy in policies))
     if len(policies) < 2:
         raise click.UsageError("expected two different policies at least: --policy default --policy fgd")
-    name, scenario = scenario_of(file)
+    name, scenario = scenario_of(file, read_twin(twin_file))
     for policy in policies:
         configuration(scenario, policy, scenario.seed)  # a name that is none is refused before anything runs
     duration = (scenario.duration if lasts is None else lasts).micros
     order = Order(scenario=scenario, name=name, seed=scenario.seed, duration=duration)
-    asked = [(order, policy, order.seed + number) for policy in policies for number in range(seeds)]
+    asked = [(order, policy, order.seed + number, twin_file) for policy in policies for number in range(seeds)]
     with progress("rehearsing", len(asked)) as step:
         found = list(in_processes(under, asked, processes, step))
     lines = compared({policy: found[at * seeds : (at + 1) * seeds] for at, policy in enumerate(policies)})

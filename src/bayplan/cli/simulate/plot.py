@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-LOG = "events.jsonl"
+from bayplan.cli.simulate.run import LOG
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`bayplan simulate replay`: a recording under another policy, beside what was recorded."""
+"""`bayplan simulate replay`: a recording, or a trace in its own time, under another policy, beside what was."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def _policy(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 
 @click.command()
 @click.argument("file", type=_FILE)
+@click.option("--nodes", type=_FILE, metavar="CSV", help="FILE is the pods of an openb trace, and these its nodes.")
 @click.option("--engine", type=click.Choice(["embedded", "lab"]), default="embedded", show_default=True)
 @click.option("--policy", callback=_policy, default="default", show_default=True, help="By which pods are placed.")
 @click.option("--scheduler-config", type=_FILE, metavar="FILE", help="A KubeSchedulerConfiguration, not a policy.")
@@ -49,22 +50,20 @@ def replay(invocation: Invocation, /, file: Path, **flags: Any) -> int:
     bayplan simulate replay prod.rec --policy fgd
     bayplan simulate replay prod.rec --scheduler-config new.yaml -o json
     bayplan simulate replay prod.rec --engine lab         by the real kube-scheduler, in compressed order
+    bayplan simulate replay openb_pod_list_default.csv --nodes openb_node_list_gpu_node.csv --policy fgd
 
     Pods come without owners and without a node, and run as long as they ran. Compressed order: a real scheduler's time
     cannot be hurried, so each step is made as soon as it has answered for the pods so far, and ends are deletions.
     """
     from bayplan.service.lifecycle import run
-    from bayplan.simulate.recording.file import Recording
-    from bayplan.simulate.recording.story import story_of
 
     if flags["engine"] == "lab" and flags["policy"] != "default":
         raise click.UsageError("the lab runs kube-scheduler: expected --scheduler-config, not --policy")
-    recording = Recording(file)
-    story = story_of(recording.entries(), recording.began)
-    if not story.whole:
-        tell(f"Warning: {file} ends before all was read that was there when it began")
-    elif recording.cut:
-        tell(f"Warning: {file} was cut short; it is replayed as far as it goes")
+    if flags["engine"] == "lab" and flags["nodes"]:
+        raise click.UsageError("kube-scheduler knows no shares of GPUs, as traces have them: expected no --engine lab")
+    if file.suffix == ".csv" and not flags["nodes"]:
+        raise click.UsageError("a trace has its nodes in another file: add --nodes CSV")
+    story = _recorded(file) if flags["nodes"] is None else _traced(flags["nodes"], file)
     found: list[Outcome] = []
 
     async def main(service: Service) -> None:
@@ -76,6 +75,27 @@ def replay(invocation: Invocation, /, file: Path, **flags: Any) -> int:
     if found:
         _print(file, story, found[0], flags)
     return code
+
+
+def _recorded(file: Path) -> Story:
+    from bayplan.simulate.recording.file import Recording
+    from bayplan.simulate.recording.story import story_of
+
+    recording = Recording(file)
+    story = story_of(recording.entries(), recording.began)
+    if not story.whole:
+        tell(f"Warning: {file} ends before all was read that was there when it began")
+    elif recording.cut:
+        tell(f"Warning: {file} was cut short; it is replayed as far as it goes")
+    return story
+
+
+def _traced(nodes: Path, pods: Path) -> Story:
+    from bayplan.model.clock import VirtualClock
+    from bayplan.simulate.openb.story import trace_story
+    from bayplan.simulate.openb.trace import read_trace
+
+    return trace_story(read_trace(nodes, pods), VirtualClock().now())
 
 
 async def _embedded(

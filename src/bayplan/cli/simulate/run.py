@@ -20,22 +20,43 @@ if TYPE_CHECKING:
     from bayplan.simulate.run import Order
     from bayplan.simulate.scenario import Scenario
     from bayplan.simulate.summary import Summary
+    from bayplan.simulate.twin.snapshot import Snapshot
 
 _MINUTE = 60_000_000
 LOG, SUMMARY = "events.jsonl", "summary.json"
 
 
-def scenario_of(file: str) -> tuple[str, Scenario]:
-    """A scenario and what it is called: a file, or one that comes with the package by its name."""
-    from bayplan.simulate.scenario_file import names, read_scenario, shipped
+def scenario_of(file: str, twin: Snapshot | None = None) -> tuple[str, Scenario]:
+    """A scenario and what it is called: a file, or one that comes with the package by its name; put to a twin or not.
 
-    if not Path(file).exists() and file in names():
-        return file, shipped(file)
-    return Path(file).stem, read_scenario(Path(file))
+    Raises ScenarioError, OSError.
+    """
+    from bayplan.simulate.fault_kinds import FaultKind
+    from bayplan.simulate.scenario_file import ScenarioError, names, read_scenario, shipped
+    from bayplan.simulate.scenario_ground import NOTHING, ground_of
+
+    path, ground = Path(file), NOTHING if twin is None else ground_of(twin)
+    if not path.exists():
+        if file in names():
+            return file, shipped(file, ground)
+        if not path.suffix:
+            hint = f"these ship: {', '.join(names())}"
+            raise ScenarioError(f'no file and no scenario "{file}"', kinds=(FaultKind.NAME,), hint=hint)
+    return path.stem, read_scenario(path, ground)
+
+
+twin_option = click.option(
+    "--twin",
+    "twin_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="TWIN",
+    help="Put the scenario to a twin, from its moment on.",
+)
 
 
 @click.command()
 @click.argument("file", metavar="FILE")
+@twin_option
 @click.option("--engine", type=click.Choice(["embedded", "lab"]), default="embedded", show_default=True)
 @click.option("--policy", default=None, metavar="NAME", help="What the scheduler scores by: docs/simulate.md.")
 @click.option(
@@ -51,6 +72,7 @@ def scenario_of(file: str) -> tuple[str, Scenario]:
 def run(
     invocation: Invocation,
     file: str,
+    twin_file: Path | None,
     engine: str,
     policy: str | None,
     scheduler_config: Path | None,
@@ -64,29 +86,34 @@ def run(
     \b
     bayplan simulate run week.yaml --policy fgd --out runs/fgd
     bayplan simulate run 03-exhaustion --engine lab      on a real control plane, in real time
+    bayplan simulate run storm.yaml --twin prod.twin     on a copy of a cluster (bayplan twin from)
 
     FILE is a scenario file, or the name of one that comes with bayplan. The same scenario, seed and policy write the
     same bytes. Ctrl-C leaves the log valid up to that moment.
     """
     if policy is not None and scheduler_config is not None:
         raise click.UsageError("--policy and --scheduler-config both say how pods are placed: expected one of them")
+    if twin_file is not None and engine == "lab":
+        raise click.UsageError("--twin is a copy in the embedded engine: expected no --engine lab")
     from bayplan.cluster.embedded.scheduler_file import load_configuration
     from bayplan.service.lifecycle import run as serve
     from bayplan.simulate.policy import configuration
     from bayplan.simulate.run import Order
 
     settings = invocation.quiet_settings()
-    name, scenario = scenario_of(file)
+    twin = read_twin(twin_file)
+    name, scenario = scenario_of(file, twin)
     order = Order(
         scenario=scenario,
-        name=name,
+        name=name if twin_file is None else f"{name} on {twin_file.stem}",
         seed=scenario.seed if seed is None else seed,
         policy=str(scheduler_config) if scheduler_config is not None else (policy or "default").lower(),
         engine=engine,
         duration=(scenario.duration if lasts is None else lasts).micros,
+        twin=twin,
     )
     scheduler = (
-        configuration(scenario, order.policy, order.seed)
+        configuration(scenario, order.policy, order.seed, order.pods)
         if scheduler_config is None
         else load_configuration(scheduler_config)
     )
@@ -102,6 +129,18 @@ def run(
         _tell(summary, out, output)
 
     return serve("simulate", settings, main, endpoint=False)
+
+
+def read_twin(path: Path | None) -> Snapshot | None:
+    """The twin that a scenario is put to, if there is one, and what it lacks, on standard error."""
+    if path is None:
+        return None
+    from bayplan.cli.twin import say_what_lacks
+    from bayplan.simulate.twin.snapshot import read_snapshot
+
+    snapshot = read_snapshot(path)
+    say_what_lacks(snapshot)
+    return snapshot
 
 
 async def _run(

@@ -270,7 +270,7 @@ class EmbeddedCluster:
         """See the port."""
         self.tick()
         options = WriteOptions(dry_run=dry_run, field_manager=manager, validation="Strict" if strict else "Warn")
-        return self._told(self._server.create(kind, namespace, _bytes(body), options))
+        return self._told(self._server.create(kind, namespace, body, options))
 
     async def update(
         self,

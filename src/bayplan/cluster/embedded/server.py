@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.cluster.embedded import deletion
-from bayplan.cluster.embedded.admission.body import read_metadata, split_pod
+from bayplan.cluster.embedded.admission.body import part_pod, read_metadata, split_pod
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.metadata import validate_metadata
 from bayplan.cluster.embedded.admission.pipeline import (
@@ -78,6 +78,8 @@ class Server:
         self._state = StoreState(store)
         self._plugins: tuple[Plugin, ...] = PLUGINS
         self._recall = Recall(store)
+        self._stamp: ObjectMeta | None = None
+        """What was stamped last and found to be in order."""
         self.types = CustomTypes(store)
 
     # --- identity of new objects (see admission.pipeline.Identity)
@@ -119,15 +121,15 @@ class Server:
     def create(self, kind: Kind, namespace: str, body: bytes | Doc, options: WriteOptions = PLAIN) -> Answer:
         """Store a new object. Raises AlreadyExists, Invalid, BadRequest, Forbidden, NotFound (of its namespace)."""
         check_options(options, "CreateOptions")
-        raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         spec = b""
         if kind is POD and options == PLAIN:
-            raw_meta, spec = split_pod(raw)
-            meta = read_metadata(raw_meta) if self._recall.knows(namespace, spec) else None
+            given: bytes | Doc
+            given, spec = split_pod(body) if isinstance(body, bytes) else part_pod(body)
+            meta = read_metadata(given) if self._recall.knows(namespace, spec) else None
             stored = self._create_as_before(namespace, meta, spec) if meta is not None else None
             if stored is not None:
                 return Answer(stored, 201)
-        doc, warnings = self._read(kind, raw, options)
+        doc, warnings = self._read(kind, body, options)
         answer = self._create(kind, namespace, doc, warnings, options)
         if spec:
             self._recall.keep(namespace, spec, doc["metadata"], answer.object.sections, warnings)
@@ -266,16 +268,41 @@ class Server:
 
     def stamp(self, kind: Kind, meta: ObjectMeta, sections: dict[str, Section]) -> Object:
         """Create an object from ready sections; admission has its say all the same."""
-        document = msgspec.to_builtins(meta)
         spec = sections["spec"].raw if kind is POD and "spec" in sections else b""
+        again = self._stamp_again(meta, spec) if meta is self._stamp else None
+        if again is not None:
+            return again
+        document = msgspec.to_builtins(meta)
         stored = self._create_as_before(meta.namespace, document, spec) if spec else None
         if stored is not None:
+            self._stamp = meta if meta.generate_name and not meta.name else None
             return stored
         doc = {"metadata": msgspec.to_builtins(meta), **{name: each.plain() for name, each in sections.items()}}
         answer = self.create(kind, meta.namespace, doc)
         if spec:
             self._recall.keep(meta.namespace, spec, document, answer.object.sections, answer.warnings)
         return answer.object
+
+    def _stamp_again(self, meta: ObjectMeta, spec: bytes) -> Object | None:
+        """Another pod with the same metadata: nothing about it is new but what is unique to it."""
+        sections = self._recall.find(meta.namespace, spec, {"generateName": meta.generate_name})
+        identity: Doc = {"generateName": meta.generate_name, "namespace": meta.namespace}
+        if sections is None:
+            return None
+        fill_metadata(identity, strategy_of(POD), self)
+        if self.is_taken(POD, identity):
+            return None
+        return self.store.put(
+            POD,
+            msgspec.structs.replace(
+                meta,
+                name=identity["name"],
+                uid=identity["uid"],
+                creation_timestamp=identity["creationTimestamp"],
+                generation=identity["generation"],
+            ),
+            sections,
+        )
 
     def insert(self, kind: Kind, doc: Doc) -> Object:
         """Store a document that is complete but for its identity."""
@@ -286,9 +313,9 @@ class Server:
         """Replace some sections of an object; a section that does not change is left alone, and so is the object."""
         sections = dict(item.sections)
         for name, value in changed.items():
-            raw = msgspec.json.encode(value)
-            if name not in sections or sections[name].raw != raw:
-                sections[name] = Section(raw)
+            section = value if type(value) is Section else Section(msgspec.json.encode(value))
+            if name not in sections or sections[name].raw != section.raw:
+                sections[name] = section
         return item if sections == item.sections else self.store.put(item.kind, item.meta, sections)
 
     def write_metadata(self, item: Object, patch: Doc) -> Object:
@@ -303,13 +330,19 @@ class Server:
             return self.store.remove(item.kind, item.namespace, item.name, last)
         return self.store.put(item.kind, meta, present.sections)
 
+    def write_taints(self, item: Object, taints: list[Doc] | None) -> Object:
+        """Replace the taints of a node's present version. Raises NotFound, Conflict when it was made anew."""
+        present = self._present(item)
+        spec: Doc = present.sections["spec"].plain()
+        return self.replace_sections(present, {"spec": merge_patch(spec, {"taints": taints})})
+
     def _present(self, item: Object) -> Object:
         present = self.get(item.kind, item.namespace, item.name)
         if present.uid != item.uid:
             raise uid_changed(present, item.uid)
         return present
 
-    def write_status(self, item: Object, status: Doc) -> Object:
+    def write_status(self, item: Object, status: Doc | Section) -> Object:
         """Replace the status of an object's present version. Raises NotFound, Conflict when it was made anew."""
         return self.replace_sections(self._present(item), {"status": status})
 

@@ -17,6 +17,7 @@ from bayplan.cluster.kinds import CONTROLLER_REVISION, POD, REPLICA_SET, Kind, K
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.errors import Expired
 from bayplan.model.meta import ObjectMeta
+from bayplan.model.pods import PodSpec
 
 _ADOPTABLE = frozenset((POD, REPLICA_SET, CONTROLLER_REVISION))
 
@@ -119,15 +120,12 @@ class _Shelf:
         return names
 
 
-class _Placed(msgspec.Struct, rename="camel"):
-    """Of a pod's spec only the node."""
-
-    node_name: str = ""
-
-
 def _node_name(spec: Section) -> str:
-    """Where a pod is, without decoding the rest of it: most pods are stored before anybody looks at them."""
-    return msgspec.json.decode(spec.raw, type=_Placed).node_name if b'"nodeName"' in spec.raw else ""
+    """Where a pod is. A spec that names no node is not decoded: most pods are stored before anybody looks at them."""
+    if b'"nodeName"' not in spec.raw:
+        return ""
+    view: PodSpec = spec.view(PodSpec)
+    return view.node_name
 
 
 class Store:
@@ -142,6 +140,7 @@ class Store:
         self._shelves: dict[Kind, _Shelf] = {}
         self._by_owner: dict[str, dict[tuple[Kind, Key], Object]] = {}
         self._by_node: dict[str, dict[Key, Object]] = {}
+        self._node_of: dict[Key, str] = {}  # of the pods that have one
         self._orphans: dict[tuple[Kind, str], dict[str, Object]] = {}
 
     def _shelf(self, kind: Kind) -> _Shelf:
@@ -156,7 +155,8 @@ class Store:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """The present version of one object."""
-        objects = self._shelf(kind).by_namespace.get(namespace)
+        shelf = self._shelves.get(kind) or self._shelf(kind)
+        objects = shelf.by_namespace.get(namespace)
         return None if objects is None else objects.get(name)
 
     def objects(self, kind: Kind, namespace: str | None = None) -> Iterator[Object]:
@@ -250,17 +250,25 @@ class Store:
     # --- indexes
 
     def _index(self, new: Object, old: Object | None) -> None:
-        key = (new.kind, new.key)
-        if old is not None and old.meta.owner_references != new.meta.owner_references:
+        owners, key = new.meta.owner_references, new.key
+        if old is not None and old.meta.owner_references != owners:
             self._drop_owners(old)
-        for owner in new.meta.owner_references:
-            self._by_owner.setdefault(owner.uid, {})[key] = new
+        for owner in owners:
+            self._by_owner.setdefault(owner.uid, {})[new.kind, key] = new
         if new.kind in _ADOPTABLE:
             self._index_orphan(new)
         if new.kind is POD:
+            self._index_node(new, key, old)
+
+    def _index_node(self, new: Object, key: Key, old: Object | None) -> None:
+        """A pod that is bound stays where it is, and its spec is read when it comes to be."""
+        node = self._node_of.get(key)
+        if node is None or old is None or old.sections["spec"] is not new.sections["spec"]:
             node = _node_name(new.sections["spec"])
-            if node:
-                self._by_node.setdefault(node, {})[new.key] = new
+            if not node:
+                return
+            self._node_of[key] = node
+        self._by_node.setdefault(node, {})[key] = new
 
     def _index_orphan(self, new: Object) -> None:
         place = (new.kind, new.namespace)
@@ -273,9 +281,9 @@ class Store:
         self._drop_owners(old)
         self._orphans.get((old.kind, old.namespace), {}).pop(old.name, None)
         if old.kind is POD:
-            on_node = self._by_node.get(_node_name(old.sections["spec"]))
-            if on_node is not None:
-                on_node.pop(old.key, None)
+            node = self._node_of.pop(old.key, None)
+            if node is not None:
+                del self._by_node[node][old.key]
 
     def _drop_owners(self, old: Object) -> None:
         for owner in old.meta.owner_references:

@@ -20,7 +20,6 @@ from bayplan.cluster.embedded.scaling import scale_of, sized
 from bayplan.cluster.embedded.server import Server
 from bayplan.cluster.kinds import NODE, POD, POD_DISRUPTION_BUDGET, Kind
 from bayplan.cluster.objects import Object, Section
-from bayplan.model.clock import rfc3339
 from bayplan.model.errors import Conflict, Details, NotFound, ServerError
 from bayplan.model.pods import Pod, PodSpec
 from bayplan.model.policies import PodDisruptionBudget
@@ -46,30 +45,49 @@ def bind(server: Server, namespace: str, name: str, binding: Doc, options: Write
         raise ServerError(f"{errors[0].field}: {errors[0].message}")
     if not target.get("name"):
         raise ServerError("target.name: Required value")
-    item = server.get(POD, namespace, name)
     meta = binding.get("metadata", {})
-    if meta.get("uid", item.uid) != item.uid:
-        raise uid_precondition(POD, item, meta["uid"])
-    pod = item.view(Pod)
-    why = _unbindable(pod)
+    item = _bindable(server, namespace, name, meta.get("uid"))
+    labels = meta.get("labels", {})
+    if target.get("kind"):
+        labels = {**labels, **_topology(server, target["name"])}
+    bound = _bound(item, target["name"], labels, meta.get("annotations", {}), server.timestamp())
+    return bound if options.dry_run else server.store.put(POD, bound.meta, bound.sections)
+
+
+def assign(server: Server, item: Object, node: str, annotations: Doc) -> None:
+    """Bind one incarnation of a pod, as the scheduler does. Raises as `bind` does."""
+    present = _bindable(server, item.namespace, item.name, item.uid)
+    bound = _bound(present, node, _topology(server, node), annotations, server.timestamp())
+    server.store.put(POD, bound.meta, bound.sections)
+
+
+def _bindable(server: Server, namespace: str, name: str, uid: str | None) -> Object:
+    item = server.get(POD, namespace, name)
+    if uid is not None and uid != item.uid:
+        raise uid_precondition(POD, item, uid)
+    why = _unbindable(item.view(Pod))
     if why:
         details = Details(name=name, kind="pods/binding")
         raise Conflict(f'Operation cannot be fulfilled on pods/binding "{name}": {why}', details=details)
-    sections = {
-        **item.sections,
-        "spec": _bound_spec(item.sections["spec"], target["name"]),
-        "status": _scheduled(item.sections["status"], server),
-    }
-    host = server.store.get(NODE, "", target["name"])
-    copied = topology_labels(host.meta.labels) if host is not None and target.get("kind") else {}
-    changed = msgspec.structs.replace(
-        item.meta,
-        annotations={**item.meta.annotations, **meta.get("annotations", {})},
-        labels={**item.meta.labels, **meta.get("labels", {}), **copied},
-    )
-    if options.dry_run:
-        return Object(POD, changed, sections, item.version)
-    return server.store.put(POD, changed, sections)
+    return item
+
+
+def _topology(server: Server, node: str) -> Doc:
+    host = server.store.get(NODE, "", node)
+    return topology_labels(host.meta.labels) if host is not None else {}
+
+
+def _bound(item: Object, node: str, labels: Doc, annotations: Doc, now: str) -> Object:
+    """The pod on its node."""
+    sections = dict(item.sections)
+    sections["spec"] = _bound_spec(sections["spec"], node)
+    sections["status"] = _scheduled(sections["status"], now)
+    meta = item.meta
+    if labels or annotations:
+        meta = msgspec.structs.replace(
+            meta, annotations={**meta.annotations, **annotations}, labels={**meta.labels, **labels}
+        )
+    return Object(POD, meta, sections, item.version)
 
 
 def _unbindable(pod: Pod) -> str:
@@ -83,11 +101,11 @@ def _unbindable(pod: Pod) -> str:
     return ""
 
 
-def _scheduled(section: Section, server: Server) -> Section:
-    """The status with its PodScheduled condition true and without a nomination."""
+@functools.lru_cache(maxsize=1024)
+def _scheduled(section: Section, now: str) -> Section:
+    """The status with its PodScheduled condition true and without a nomination. Pods bound together share it."""
     status: dict[str, Any] = section.plain()
     status.pop("nominatedNodeName", None)
-    now = rfc3339(server.now())
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     return Section(msgspec.json.encode(with_condition(status, condition)))
 

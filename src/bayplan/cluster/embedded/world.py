@@ -52,10 +52,11 @@ class World:
         self._timer_of: dict[Item, Instant] = {}
         self._sequence = 0
         self._failures: dict[Item, int] = {}
-        self._watchers: dict[Kind, list[tuple[int, Concern]]] = {}
+        self._watchers: dict[Kind, list[tuple[int, Concern, Gathered | None]]] = {}
         for number, controller in enumerate(controllers):
             for kind, concern in controller.watches.items():
-                self._watchers.setdefault(kind, []).append((number, concern))
+                gathered = concern if isinstance(concern, Gathered) else None
+                self._watchers.setdefault(kind, []).append((number, concern, gathered))
         self.store.listeners.append(self._mark)
         bootstrap(self.server)
 
@@ -65,10 +66,10 @@ class World:
         if watchers is None:
             found = [] if is_built_in(change.new.kind) else self._watchers.get(ANY_CUSTOM, [])
             watchers = self._watchers[change.new.kind] = found
-        for number, concern in watchers:
+        for number, concern, gathered in watchers:
             for key in concern(change, view):
-                if type(concern) is Gathered and concern.waits(key, view):
-                    self._wake_by((number, key), Instant(self.now + concern.span))
+                if gathered is not None and gathered.waits(key, view):
+                    self._wake_by((number, key), Instant(self.now + gathered.span))
                 else:
                     self._marked[(number, key)] = None
 
@@ -129,7 +130,8 @@ class World:
             count = self._failures[item] = self._failures.get(item, 0) + 1
             self._wake(item, Instant(self.now + min(_BACKOFF_FIRST << min(count - 1, 20), _BACKOFF_MOST)))
             return
-        self._failures.pop(item, None)
+        if self._failures:
+            self._failures.pop(item, None)
         if outcome.again is not None:
             self._wake(item, outcome.again)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -11,6 +12,7 @@ from bayplan.cluster.embedded.controllers.contract import Bind, Create, Delete, 
 from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.events import Recorder
 from bayplan.cluster.embedded.server import Server
+from bayplan.cluster.kinds import NODE
 from bayplan.model.errors import ApiError, Conflict, NotFound
 
 _PLAIN_METADATA = {"labels", "annotations", "finalizers", "ownerReferences"}
@@ -27,7 +29,7 @@ class Writer:
 
     def apply(self, write: Write) -> None:
         """Do one write. Raises ApiError when it is refused."""
-        _apply(write, self, self._server)
+        _WAYS[type(write)](write, self, self._server)
 
     def emit(self, event: Emit, **words: str) -> None:
         """Record an Event, or count a repeat of one."""
@@ -36,13 +38,7 @@ class Writer:
             self._recorder.record(event, message)
 
 
-@functools.singledispatch
-def _apply(write: Write, _writer: Writer, _server: Server) -> None:
-    raise TypeError(f"no way to do {write!r}")
-
-
-@_apply.register
-def _(write: Create, writer: Writer, server: Server) -> None:
+def _create(write: Create, writer: Writer, server: Server) -> None:
     try:
         created = server.stamp(write.kind, write.meta, write.sections)
     except ApiError as error:
@@ -57,8 +53,7 @@ def _(write: Create, writer: Writer, server: Server) -> None:
         writer.apply(other)
 
 
-@_apply.register
-def _(write: Delete, writer: Writer, server: Server) -> None:
+def _delete(write: Delete, writer: Writer, server: Server) -> None:
     item = write.item
     options = DeleteOptions(grace=write.grace, uid=item.uid, propagation=write.propagation)
     try:
@@ -69,32 +64,39 @@ def _(write: Delete, writer: Writer, server: Server) -> None:
         writer.emit(write.then, name=item.name)
 
 
-@_apply.register
-def _(write: SetStatus, _writer: Writer, server: Server) -> None:
+def _set_status(write: SetStatus, _writer: Writer, server: Server) -> None:
     server.write_status(write.item, write.status)
 
 
-@_apply.register
-def _(write: Patch, _writer: Writer, server: Server) -> None:
+def _patch(write: Patch, _writer: Writer, server: Server) -> None:
     item = write.item
     if write.patch.keys() == {"metadata"} and write.patch["metadata"].keys() <= _PLAIN_METADATA:
         server.write_metadata(item, write.patch["metadata"])
+        return
+    if item.kind is NODE and write.patch.keys() == {"spec"} and write.patch["spec"].keys() == {"taints"}:
+        server.write_taints(item, write.patch["spec"]["taints"])
         return
     body = msgspec.json.encode(write.patch)
     type_ = "application/merge-patch+json"
     server.patch(item.kind, item.namespace, item.name, type_, body, subresource=write.subresource)
 
 
-@_apply.register
-def _(write: Bind, writer: Writer, server: Server) -> None:
-    item = write.item
-    meta = {"name": item.name, "uid": item.uid, "annotations": write.annotations}
-    binding = {"metadata": meta, "target": {"kind": "Node", "name": write.node}}
-    subresources.bind(server, item.namespace, item.name, binding)
+def _bind(write: Bind, writer: Writer, server: Server) -> None:
+    subresources.assign(server, write.item, write.node, write.annotations)
     if write.then is not None:
-        writer.emit(write.then, name=item.name)
+        writer.emit(write.then, name=write.item.name)
 
 
-@_apply.register
-def _(write: Emit, writer: Writer, _server: Server) -> None:
+def _emit(write: Emit, writer: Writer, _server: Server) -> None:
     writer.emit(write)
+
+
+_WAYS: dict[type[Write], Callable[[Any, Writer, Server], None]] = {
+    Create: _create,
+    Delete: _delete,
+    SetStatus: _set_status,
+    Patch: _patch,
+    Bind: _bind,
+    Emit: _emit,
+}
+"""How each is done."""

@@ -1,19 +1,17 @@
 """Reading an object as far as it can be read. Nothing here raises: what cannot be read is passed over, and said.
 
-A good object costs one decoding. For a bad one, each field that the decoder names is taken out and the rest is tried
-again; what was taken out comes back as `Odd`.
+A good object costs one decoding. Of a bad one, what does not fit is left out and comes back as `Odd`.
 """
 
 from __future__ import annotations
 
 import functools
-import json
-import re
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from bayplan.cluster.objects import Object
+from bayplan.cluster.salvage import UNREADABLE, salvaged
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339
 from bayplan.model.meta import Wire
 
@@ -33,9 +31,6 @@ LARGEST = 2**63 - 1
 _LARGEST_COUNT = 2**31 - 1
 _AHEAD = 3600 * SECOND
 """Clocks of a cluster differ; a time further ahead than this is no time but a mistake."""
-_MOST_FAULTS = 100
-_WHERE = re.compile(r" - at `\$([^`]*)`")
-_STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[(\.\.\.)\]")
 
 
 class Odd(msgspec.Struct, frozen=True):
@@ -52,53 +47,10 @@ def section(obj: Object, name: str, kind: type[W], odd: list[Odd]) -> W:
         return kind()
     try:
         view: W = found.view(kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _salvaged(found.raw, kind, name, odd)
+    except UNREADABLE:
+        view, faults = salvaged(found.raw, msgspec.json.Decoder(kind), name)
+        odd += [Odd(WRONG_FIELD, fault) for fault in faults]
     return view
-
-
-def _salvaged(raw: bytes, kind: type[W], name: str, odd: list[Odd]) -> W:
-    try:
-        value = _cleaned(json.loads(raw.decode(errors="replace")))  # takes half a character, which msgspec refuses
-    except (ValueError, RecursionError) as error:
-        odd.append(Odd(WRONG_FIELD, f"{name} cannot be read: {error}"))
-        return kind()
-    for _ in range(_MOST_FAULTS):
-        try:
-            return msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            odd.append(Odd(WRONG_FIELD, f"{name}: {error}"))
-            if not _taken_out(value, str(error)):
-                break
-    return kind()
-
-
-def _cleaned(value: Any) -> Any:
-    """Without nulls, which Go reads as not given, and without halves of characters."""
-    if isinstance(value, dict):
-        return {_cleaned(key): _cleaned(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_cleaned(item) for item in value]
-    return value.encode(errors="replace").decode() if isinstance(value, str) else value
-
-
-def _taken_out(value: Any, error: str) -> bool:
-    """Remove what the error names; whether there was anything to remove."""
-    where = _WHERE.search(error)
-    steps = _STEP.findall(where[1]) if where else []
-    for at, (name, index, _any) in enumerate(steps):
-        last = at == len(steps) - 1
-        if not name and not index:  # a mapping of texts: the decoder does not say which of its values
-            wrong = [key for key, item in value.items() if not isinstance(item, str)]
-            for key in wrong:
-                del value[key]
-            return bool(wrong)
-        key = name or int(index)
-        if last:
-            del value[key]
-            return True
-        value = value[key]
-    return False
 
 
 @functools.lru_cache(maxsize=65_536)

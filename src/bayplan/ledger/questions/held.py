@@ -49,8 +49,8 @@ class Device(msgspec.Struct, frozen=True):
     """A device that is measured at present."""
 
     name: str
-    memory: int
-    """Bytes in use, by the last measurement; 0: not told."""
+    memory: int | None
+    """Bytes in use, by the last measurement; None: not told."""
     unused: Stretch | None
     """None: it is in use."""
 
@@ -76,7 +76,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     utilisation: float | None
     """Mean over the stretches of the unused; None: no data."""
     memory: int | None
-    """Bytes in use on all devices that are measured; None: no data."""
+    """Bytes in use on the devices of which that is told; None: of none."""
     wasted: int | None
     """GPU-nanoseconds of the unused; None: there are none, as far as there is data."""
     cost: Decimal | None
@@ -93,6 +93,7 @@ def judged(
     """One holder. A device is a whole GPU, or its part of what is held where there are more devices than that."""
     gpus = sum(period.gpus for period in periods)
     share = min(MILLI, gpus // len(devices)) if devices else 0
+    memory = [device.memory for device in devices if device.memory is not None]
     found = [device.unused for device in devices if device.unused is not None]
     unused = [each for each in found if each.end - each.start >= rule.lasting]
     wasted = sum(share * (each.end - each.start) for each in unused)
@@ -110,7 +111,7 @@ def judged(
         unmeasured=max(0, gpus - MILLI * len(devices)),
         since=min((each.start for each in unused), default=None),
         utilisation=round(sum(each.mean for each in unused) / len(unused), _DIGITS) if unused else None,
-        memory=sum(device.memory for device in devices) or None,
+        memory=sum(memory) if memory else None,
         wasted=wasted if unused else None,
         cost=cost(wasted, prices[model]) if unused and model in prices else None,
     )

@@ -29,7 +29,8 @@ from bayplan.ledger.rows import (
 )
 from bayplan.ledger.status.judge import of_pods
 from bayplan.ledger.status.verdict import PodCounts
-from bayplan.ledger.store.reading import TABLES, Readable, fetch, state_at
+from bayplan.ledger.store.past import state_at
+from bayplan.ledger.store.reading import TABLES, Readable, fetch
 from bayplan.model.clock import Instant
 
 Key = tuple[str, str]
@@ -81,8 +82,7 @@ async def pods_at(store: Readable, at: Instant, scope: Scope = EVERYTHING) -> li
     return [
         PodAt(cluster, Object.from_raw(POD, pod.raw()), pod.observed_at)
         for cluster in await clusters(store, scope)
-        for pod in await state_at(store, cluster, at)
-        if scope.namespace in (None, pod.namespace)
+        for pod in await state_at(store, cluster, at, namespace=scope.namespace)
     ]
 
 

@@ -1,24 +1,19 @@
-"""Asking the ledger: tables for SQLAlchemy Core, rows back as their structs, and whole pods as they were at a time."""
+"""Asking the ledger: tables for SQLAlchemy Core, rows back as their structs, and the last version of each pod."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from bayplan.ledger.rows import GpuPod, PodSnapshot, Row, SpecBlob
-from bayplan.ledger.snapshots import unpack
+from bayplan.ledger.rows import PodSnapshot, Row, SpecBlob
 from bayplan.ledger.store.faults import translated
 from bayplan.ledger.store.schema import KINDS, TABLES
 from bayplan.ledger.store.settings import Address, Dialect
-from bayplan.model.clock import Instant
 
-__all__ = ["TABLES", "PodThen", "Readable", "fetch", "select_rows", "state_at"]
+__all__ = ["TABLES", "Readable", "fetch", "select_rows"]
 
-_POD = TABLES[GpuPod].c
 _SNAPSHOT = TABLES[PodSnapshot].c
 _BLOB = TABLES[SpecBlob].c
 
@@ -35,22 +30,6 @@ class Readable(Protocol):
     def address(self) -> Address:
         """Where it is."""
         ...
-
-
-class PodThen(msgspec.Struct, frozen=True):
-    """A pod as it was; unpacked when its JSON is asked for."""
-
-    uid: str
-    namespace: str
-    name: str
-    resource_version: int
-    observed_at: Instant
-    state: bytes
-    spec: bytes | None
-
-    def raw(self) -> bytes:
-        """The whole pod, as JSON. Raises SnapshotError."""
-        return unpack(self.state, self.spec)
 
 
 def select_rows(kind: type[Row]) -> sa.Select[Any]:
@@ -78,52 +57,26 @@ async def rows_on(connection: AsyncConnection, statement: sa.Select[Any]) -> lis
     return [kind(**dict(zip(names, row, strict=True))) for row in found]
 
 
-def _newest(of: Any, columns: Sequence[Any], pod: sa.ColumnElement[str], cluster: str, at: Instant | None) -> Any:
-    """Columns of a pod's newest version that was observed at or before a time."""
-    query = sa.select(*columns).where(of.cluster == cluster, of.pod_uid == pod).limit(1)
-    if at is None:
-        return query.order_by(of.resource_version.desc())
-    return query.where(of.observed_at <= at).order_by(of.observed_at.desc(), of.resource_version.desc())
-
-
-def versions_of(
-    dialect: Dialect, cluster: str, pods: sa.Select[Any] | sa.CompoundSelect[Any], at: Instant | None
-) -> sa.Select[Any]:
-    """The stored version, at a time or the last, of each pod whose uid is selected, unless the pod was gone with it.
+def last_versions(dialect: Dialect, cluster: str, pods: sa.Select[Any]) -> sa.Select[Any]:
+    """The last stored version of each pod whose uid is selected, unless the pod was gone with it.
 
     PostgreSQL goes from the index to the row at once (LATERAL), the others by the version's key: SQLite and MariaDB
     know no LATERAL, and with MariaDB rows lie by their key anyway.
     """
     wanted = pods.subquery("wanted").c.uid
+    inner = TABLES[PodSnapshot].alias("newest").c
+    newest = sa.select(inner.resource_version).where(inner.cluster == cluster, inner.pod_uid == wanted)
+    newest = newest.order_by(inner.resource_version.desc()).limit(1)
     if dialect is Dialect.POSTGRESQL:
-        version = _newest(_SNAPSHOT, list(_SNAPSHOT), wanted, cluster, at).lateral("version").c
+        version = newest.with_only_columns(*inner).lateral("version").c
         found = wanted.table.join(version.resource_version.table, sa.true())
     else:
-        version, inner = _SNAPSHOT, TABLES[PodSnapshot].alias("newest").c
-        newest = _newest(inner, [inner.resource_version], wanted, cluster, at).scalar_subquery()
-        of_pod = sa.and_(version.cluster == cluster, version.pod_uid == wanted, version.resource_version == newest)
+        version, key = _SNAPSHOT, newest.scalar_subquery()
+        of_pod = sa.and_(version.cluster == cluster, version.pod_uid == wanted, version.resource_version == key)
         found = wanted.table.join(TABLES[PodSnapshot], of_pod)
     of_spec = sa.and_(_BLOB.cluster == cluster, _BLOB.hash == version.spec_hash)
-    columns = (version.pod_uid, version.namespace, version.name, version.resource_version, version.observed_at)
     return (
-        sa.select(*columns, version.state, _BLOB.data)
+        sa.select(version.pod_uid, version.state, _BLOB.data)
         .select_from(found.outerjoin(TABLES[SpecBlob], of_spec))
         .where(version.gone.is_(False))
     )
-
-
-async def state_at(store: Readable, cluster: str, at: Instant, uid: str | None = None) -> list[PodThen]:
-    """The pods that there were at a time, as they had last been seen; of one uid, or all, by namespace and name.
-
-    Raises StoreUnavailableError, StoreRefusedError.
-    """
-    pods = sa.select(_POD.uid).where(_POD.cluster == cluster, _POD.created_at <= at)
-    if uid is not None:
-        pods = pods.where(_POD.uid == uid)
-    # Two ranges of an index: no database makes that of an OR.
-    alive = sa.union_all(pods.where(_POD.gone_at.is_(None)), pods.where(_POD.gone_at > at))
-    statement = versions_of(store.address.dialect, cluster, alive, at)
-    with translated(store.address):
-        async with store.engine.connect() as connection:
-            found = [PodThen(*row) for row in await connection.execute(statement)]
-    return sorted(found, key=lambda pod: (pod.namespace, pod.name, pod.uid))

@@ -26,7 +26,7 @@ from bayplan.ledger.store.faults import translated
 from bayplan.ledger.store.merging import folded
 from bayplan.ledger.store.migrating import check
 from bayplan.ledger.store.port import Remembered
-from bayplan.ledger.store.reading import rows_on, select_rows, versions_of
+from bayplan.ledger.store.reading import last_versions, rows_on, select_rows
 from bayplan.ledger.store.schema import TABLES
 from bayplan.ledger.store.settings import Address, StoreSettings, parse_url
 from bayplan.ledger.store.writers import Batch, Writer, writer_for
@@ -41,7 +41,7 @@ class SqlStore:
         self.address = address
         self.engine = engine
         self.writing = asyncio.Lock()
-        """One transaction at a time: commits keep their order, and retention comes between them."""
+        """One transaction at a time: commits keep their order. Retention takes its turn where it must."""
         self.used: set[bytes] = set()
         """Specifications that were written since somebody emptied this: retention leaves them alone."""
         self._writer = writer
@@ -66,7 +66,7 @@ class SqlStore:
                     return tuple(await rows_on(connection, select_rows(kind).where(of_cluster, *where)))
 
                 pods = _present(cluster)
-                last = await connection.execute(versions_of(self.address.dialect, cluster, pods, None))
+                last = await connection.execute(last_versions(self.address.dialect, cluster, pods))
                 streams = await read(StreamPosition)
                 return Remembered(
                     pods=await read(GpuPod, TABLES[GpuPod].c.gone_at.is_(None)),

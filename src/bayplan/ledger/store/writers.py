@@ -27,6 +27,8 @@ from bayplan.ledger.store.settings import Address, Dialect, StoreSettings
 Batch = list[tuple[type[Row], list[Values]]]
 _COPY = 250
 """Rows from which on COPY takes less of this process than arrays, of which the driver looks at every element."""
+_PLAN_ONCE = "SET LOCAL plan_cache_mode = force_generic_plan"
+"""Or every batch is planned anew, with its arrays as constants."""
 _PACKET = 4_000_000
 """Bytes in one message to MySQL: its smallest common max_allowed_packet is 16 MiB."""
 
@@ -54,20 +56,14 @@ class PostgresWriter:
         async with self.engine.connect() as connection:
             driver: Any = (await connection.get_raw_connection()).driver_connection
             async with driver.transaction():
-                # Or every batch is planned anew, with its arrays as constants.
-                await driver.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+                tables = {kind: staging(kind) for kind, rows in batch if len(rows) >= _COPY}
+                await driver.execute("; ".join((_PLAN_ONCE, *(table.make for table in tables.values()))))
                 for kind, rows in batch:
-                    if len(rows) < _COPY:
-                        await driver.execute(bulk_statement(kind, Dialect.POSTGRESQL), *zip(*rows, strict=True))
+                    if kind in tables:
+                        await driver.copy_records_to_table(tables[kind].name, records=rows)
+                        await driver.execute(tables[kind].move)
                     else:
-                        await self._copy(driver, kind, rows)
-
-    @staticmethod
-    async def _copy(driver: Any, kind: type[Row], rows: list[Values]) -> None:
-        name, make, move = staging(kind)
-        await driver.execute(make)
-        await driver.copy_records_to_table(name, records=rows)
-        await driver.execute(move)
+                        await driver.execute(bulk_statement(kind, Dialect.POSTGRESQL), *zip(*rows, strict=True))
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -114,7 +114,7 @@ def measured(use: Sequence[Series], memory: Sequence[Series], holders: Holders, 
             device=device,
             at=at,
             utilisation=share,
-            memory_used=sizes.get((at, uid, device), 0),
+            memory_used=sizes.get((at, uid, device)),
         )
         for (at, uid, device), share in sorted(shares.items())
     ]

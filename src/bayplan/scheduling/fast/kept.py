@@ -203,7 +203,7 @@ class Kept:
         """What is known of devices, up to date."""
         row = shape.gpus
         if row is not None and row.seen < self._entries:
-            row.correct(np.unique(self._journal[row.seen : self._entries]))
+            row.correct(np.array([*{*self._journal[row.seen : self._entries].tolist()}], dtype=np.intp))
             row.seen = self._entries
         return row
 

@@ -154,20 +154,41 @@ class FastScheduler:
     def choose(self, pod: PodInfo) -> str | Decision:
         """The node for a pod, or the decision that refuses it. The pod is not put there."""
         desk, start = self._desk_of(pod), self.start
+        shape, node = self._from_columns(desk, pod)
+        if node:
+            return node
+        if shape is not None and desk.kept:
+            filters = prepare(desk.profile, pod, self.state)
+            return refused(self.state, pod, start, refusals(filters, shape, desk.kept.columns), filters)
+        decision = self._readably(desk, pod)
+        return decision.node or decision
+
+    def place(self, pod: PodInfo) -> str:
+        """The same for those who do not ask why: the node, empty where there is none."""
+        desk = self._desk_of(pod)
+        shape, node = self._from_columns(desk, pod)
+        return node if shape is not None else self._readably(desk, pod).node or ""
+
+    def _from_columns(self, desk: _Desk, pod: PodInfo) -> tuple[Shape | None, str]:
+        """The pod's shape and the node, empty where there is none; no shape if columns cannot tell."""
+        start = self.start
         shape = self._shape_of(desk, pod)
-        if shape is not None:
-            if start:
-                self.start %= len(self.state.nodes)  # there may have been more of them
-            at = self._best(desk, shape, pod)
-            if at is not None:
-                return self.state.nodes[at].name
-            if desk.kept and not self.state.waited_for and not shape.is_strict:
-                filters = prepare(desk.profile, pod, self.state)
-                return refused(self.state, pod, start, refusals(filters, shape, desk.kept.columns), filters)
+        if shape is None:
+            return None, ""
+        if start:
+            self.start %= len(self.state.nodes)  # there may have been more of them
+        at = self._best(desk, shape, pod)
+        if at is not None:
+            return shape, self.state.nodes[at].name
+        if self.state.waited_for or shape.is_strict:
             self.start = start
+            return None, ""
+        return shape, ""
+
+    def _readably(self, desk: _Desk, pod: PodInfo) -> Decision:
         decision = decide(self.state, desk.profile, pod, self.start, score_single=False)
         self.start = next_start(decision)
-        return decision.node or decision
+        return decision
 
     def devices(self, pod: PodInfo, node: str) -> Devices:
         """Which of a node's GPUs a pod gets; none where its profile does not go by the device."""
@@ -197,8 +218,7 @@ class FastScheduler:
         if self.start or len(chosen) > most:
             chosen, everybody = self._walk(chosen, most)
             if not everybody:
-                feasible = np.zeros(len(totals), dtype=np.bool_)
-                feasible[chosen] = True
+                feasible = _flags(chosen, len(totals)) if shape.statics.normalised else None
         if len(chosen) < 2:
             return int(chosen[0]) if len(chosen) else None
         points = shape.points(totals, kept.shift, chosen, feasible)
@@ -208,8 +228,8 @@ class FastScheduler:
             shape.affinity.add_points(points, chosen)
         if shape.gpus:
             shape.gpus.add_points(points, chosen, pod)
-        ties = np.flatnonzero(points == points.max())
-        return int(chosen[ties[kept.heap[ties].argmax()]])
+        ties = (points == points.item(points.argmax())).nonzero()[0]
+        return chosen.item(ties.item(kept.heap[ties].argmax()) if len(ties) > 1 else ties.item(0))
 
     def _allowed(self, desk: _Desk, shape: Shape, pod: PodInfo) -> Flags | None:
         """The feasible nodes, where not all that the totals call feasible are."""
@@ -243,13 +263,14 @@ class FastScheduler:
 
         The next search begins where this one ended: at the first node too many.
         """
-        first = int(np.searchsorted(found, self.start))
-        if first:
-            found = np.concatenate((found[first:], found[:first]))
+        first = int(found.searchsorted(self.start))
         if len(found) <= most:
-            return found, True
-        self.start = int(found[most])
-        return found[:most], False
+            return (np.concatenate((found[first:], found[:first])) if first else found), True
+        end = first + most
+        self.start = found.item(end % len(found))
+        if end <= len(found):
+            return found[first:end], False
+        return np.concatenate((found[first:], found[: end - len(found)])), False
 
     def _shape_of(self, desk: _Desk, pod: PodInfo) -> Shape | None:
         """What is kept for pods like this one; None for those that go the readable way."""
@@ -261,6 +282,12 @@ class FastScheduler:
         if desk.kept is None or desk.kept.is_full:
             desk.kept = Kept(desk.profile, desk.score, state)
         return desk.kept.shape_of(pod)
+
+
+def _flags(chosen: Positions, size: int) -> Flags:
+    found = np.zeros(size, dtype=np.bool_)
+    found[chosen] = True
+    return found
 
 
 def is_columnar(profile: Profile) -> bool:

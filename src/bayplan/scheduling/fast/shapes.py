@@ -104,7 +104,7 @@ class Shape:
 
     def points(self, totals: Totals, shift: int, chosen: Positions, feasible: Flags | None) -> Ints:
         """The points of the chosen nodes; `feasible` is given where it is not all the feasible ones that are chosen."""
-        found: Ints = totals[chosen].astype(np.int64)
+        found: Ints = totals.take(chosen).astype(np.int64)
         found >>= shift
         if feasible is not None:
             for each, most in zip(self.statics.normalised, self._maxima, strict=True):

@@ -47,13 +47,15 @@ class _Hard:
 
 
 class _Soft:
-    __slots__ = ("_absent", "_by_host", "_codes", "_missing", "_skew", "_tally", "_weight")
+    __slots__ = ("_absent", "_by_host", "_codes", "_missing", "_skew", "_tally", "_weight", "is_idle")
 
     def __init__(self, constraint: Constraint, tally: Tally, absent: Flags) -> None:
         self._tally = tally
         self._skew = float(constraint.max_skew - 1)
         self._by_host = constraint.topology_key == HOSTNAME
         self._absent = absent if absent.any() else None
+        self.is_idle = bool(absent.all())
+        """Whether no node has the label: nobody is around then."""
         self._missing: Positions | None = None
         self._codes: Positions
         self._weight = 0.0
@@ -107,7 +109,7 @@ class Spread:
         self._considered: Flags | None = None
         """Of the chosen nodes those that have a place in every topology; None if all of them do."""
         self._version = 0
-        self._soft: list[_Soft] = []
+        counted: list[_Soft] = []
         for each in soft if weight else ():
             if each.topology_key == HOSTNAME:
                 tally = tallies.of(_crowd(pod, each), columns.group("name", lambda node: node.name))
@@ -116,7 +118,8 @@ class Spread:
                 if self._labelled is not None:
                     eligible &= self._labelled
                 tally = tallies.of(_crowd(pod, each), _domains(each.topology_key, columns), eligible)
-            self._soft.append(_Soft(each, tally, ~_labelled((each,), columns)))
+            counted.append(_Soft(each, tally, ~_labelled((each,), columns)))
+        self._soft = [each for each in counted if not each.is_idle] or counted[:1]
 
     @property
     def is_strict(self) -> bool:
@@ -156,7 +159,7 @@ class Spread:
         counted = whole if considered is None else whole[considered]
         if not len(counted):
             return
-        least, most = float(counted.min()), float(counted.max())
+        least, most = counted.item(counted.argmin()), counted.item(counted.argmax())
         if most == 0:
             whole[:] = MAX_SCORE
         else:

@@ -19,13 +19,14 @@ from bayplan.model.selectors import Selector
 from bayplan.scheduling.pods import AffinityTerm
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Mapping
 
     from bayplan.scheduling.fast.columns import Columns, Flags, Group, Ints
     from bayplan.scheduling.pods import PodInfo, Wants
     from bayplan.scheduling.state import ClusterState
 
 _NO_LABELS: dict[str, str] = {}
+_NONE: dict[Holding, int] = {}
 _MOST_REMEMBERED = 4096
 
 
@@ -105,7 +106,7 @@ class _Class:
 
     def __init__(self, example: PodInfo) -> None:
         self.example = example
-        self.where: Counter[int] = Counter()
+        self.where: dict[int, int] = {}
         self.tallies: list[tuple[Tally, int]] | None = None
         """Those that it counts in, and how often; None when that is to be found out again."""
 
@@ -123,7 +124,8 @@ class Tallies:
         self._room = _MOST_REMEMBERED
         for at, node in enumerate(columns.nodes):
             for pod in node.pods.values():
-                self._class_of(pod).where[at] += 1
+                where = self._class_of(pod).where
+                where[at] = where.get(at, 0) + 1
         for each in self._classes.values():
             self._hold(each)
         self._needed = len(self.held)
@@ -158,7 +160,7 @@ class Tallies:
         found = self._class_of(pod)
         if not found.where:
             self._hold(found)
-        found.where[at] += number
+        found.where[at] = found.where.get(at, 0) + number
         for tally, times in self._tallies_of(found):
             tally.add(at, number * times)
 
@@ -204,7 +206,9 @@ class Tallies:
         return found.tallies
 
 
-def _holdings(wants: Wants) -> Counter[Holding]:
+def _holdings(wants: Wants) -> Mapping[Holding, int]:
+    if not wants.has_affinity:
+        return _NONE
     held = (
         (Role.AWAY, wants.anti_affinity),
         (Role.NEAR, wants.affinity),

@@ -20,5 +20,8 @@ class SchedulingGates(Plugin):
 
     def enqueue(self, pod: PodInfo) -> Refusal | None:
         """Names the gates that are left."""
-        gates = " ".join(gate.name for gate in pod.pod.spec.scheduling_gates)
-        return Refusal(self.name, (f"waiting for scheduling gates: [{gates}]",), hopeless=True) if gates else None
+        gates = pod.pod.spec.scheduling_gates
+        if not gates:
+            return None
+        names = " ".join(gate.name for gate in gates)
+        return Refusal(self.name, (f"waiting for scheduling gates: [{names}]",), hopeless=True)

@@ -266,6 +266,8 @@ class SchedulingQueue:
 
     def _advance(self, now: Instant) -> None:
         """Move what is due."""
+        if not (self._unschedulable or self._backoff or self._errors):
+            return
         while self._unschedulable:
             entry = next(iter(self._unschedulable.values()))
             if self._flushed_at(entry) > now:
@@ -308,7 +310,11 @@ class SchedulingQueue:
 
     def _requeue(self, entry: _Entry, now: Instant) -> None:
         """To be tried again, as soon as its gates and its back-off let it."""
-        entry.gate = next((each.name for each in self.lanes[entry.lane].gates if each.enqueue(entry.pod)), "")
+        entry.gate = ""
+        for each in self.lanes[entry.lane].gates:
+            if each.enqueue(entry.pod):
+                entry.gate = each.name
+                break
         if entry.gate:
             entry.plugins |= {entry.gate}
             self._put(entry, Pool.GATED)

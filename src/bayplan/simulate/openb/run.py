@@ -55,8 +55,8 @@ def setting(
     expected = typical(TypicalPod(pod.cpu_milli, pod.gpu_milli, pod.gpus, pod.models) for pod in trace.pods)
     scheduler = FastScheduler(profile(policy, expected, seed))
     for there in renamed(trace, seed):
-        scheduler.put_node(_node(there))
-    return scheduler, ((each, PodInfo(_pod(each))) for each in arrivals(trace, seed, inflate))
+        scheduler.put_node(node_of(there))
+    return scheduler, ((each, PodInfo(pod_of(each))) for each in arrivals(trace, seed, inflate))
 
 
 def steps(trace: Trace, policy: str, seed: int, inflate: float) -> Iterator[Step]:
@@ -65,8 +65,7 @@ def steps(trace: Trace, policy: str, seed: int, inflate: float) -> Iterator[Step
     asked = used = 0
     for each, pod in arriving:
         asked += each.total_gpu
-        answer = scheduler.choose(pod)
-        node = answer if isinstance(answer, str) else ""
+        node = scheduler.place(pod)
         if node:
             used += each.total_gpu
             scheduler.put_pod(pod.with_devices(scheduler.devices(pod, node)), node)
@@ -93,7 +92,8 @@ def _by_percent(sums: Mapping[int, Sequence[float]], last: int) -> Iterator[tupl
             yield asked, round(sum(used) / len(used), 2)
 
 
-def _node(node: TraceNode) -> Node:
+def node_of(node: TraceNode) -> Node:
+    """A node of the trace as Kubernetes has it."""
     there = {"cpu": f"{node.cpu_milli}m", "memory": f"{node.memory_mib}Mi", "pods": str(_MOST_PODS)}
     if node.gpus:
         there[RESOURCE] = str(node.gpus)
@@ -103,12 +103,13 @@ def _node(node: TraceNode) -> Node:
     )
 
 
-def _pod(pod: TracePod) -> Pod:
+def pod_of(pod: TracePod) -> Pod:
+    """A pod of the trace as Kubernetes has it."""
     requests = {"cpu": f"{pod.cpu_milli}m", "memory": f"{pod.memory_mib}Mi"}
     share = pod.gpus == 1 and pod.gpu_milli < WHOLE
-    if pod.gpus and not share:
-        requests[RESOURCE] = str(pod.gpus)
-    container = Container(name="main", resources=ResourceRequirements(requests=requests))
+    whole = {RESOURCE: str(pod.gpus)} if pod.gpus and not share else {}
+    resources = ResourceRequirements(requests=requests | whole, limits=whole)
+    container = Container(name="main", image="main", resources=resources)
     return Pod(
         metadata=ObjectMeta(
             name=pod.name, namespace=_NAMESPACE, annotations={SHARE: str(pod.gpu_milli)} if share else {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from bayplan.simulate.means import mean_and_error
 from bayplan.simulate.openb.run import Run
 from bayplan.simulate.openb.trace import TraceError
 
@@ -32,15 +32,6 @@ class Line(msgspec.Struct, frozen=True):
     expected: dict[int, Mean] = {}
 
 
-def mean(values: Sequence[float]) -> Mean:
-    """The mean, and how far it may be from the truth."""
-    middle = math.fsum(values) / len(values)
-    if len(values) == 1:
-        return Mean(middle, None, 1)
-    spread = math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
-    return Mean(middle, math.sqrt(spread / len(values)), len(values))
-
-
 def lines(runs: Iterable[Run], expected: Mapping[str, Sequence[Run]] | None = None) -> list[Line]:
     """A line a policy, in the order in which they come."""
     by_policy: dict[str, list[Run]] = {}
@@ -55,7 +46,7 @@ def _means(runs: Sequence[Run]) -> dict[int, Mean]:
     for run in runs:
         for asked, used in run.allocated.items():
             found.setdefault(asked, []).append(used)
-    return {asked: mean(used) for asked, used in sorted(found.items())}
+    return {asked: Mean(*mean_and_error(used), len(used)) for asked, used in sorted(found.items())}
 
 
 def read_expected(path: Path) -> dict[str, list[Run]]:
@@ -77,6 +68,8 @@ def read_expected(path: Path) -> dict[str, list[Run]]:
                     found.setdefault(policy, []).append(Run(policy, int(row[_SEED]), 0, 0, allocated))
                 except ValueError as error:
                     raise TraceError(f"{path}:{reader.line_num}: {error}") from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
         raise TraceError(f"{path}: cannot be read: {error}") from error
     return found

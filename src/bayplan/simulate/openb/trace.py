@@ -1,7 +1,8 @@
 """Reading the trace's two files, and the workload that the paper makes of them.
 
 Nodes have `sn, cpu_milli, memory_mib, gpu, model`; pods `name, cpu_milli, memory_mib, num_gpu, gpu_milli` and where the
-trace has it `gpu_spec`, the models that will do, joined by `|`. Other columns are passed over.
+trace has it `gpu_spec`, the models that will do, joined by `|`, and when they came and went. Other columns are passed
+over.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ class TracePod(msgspec.Struct, frozen=True):
     gpus: int
     gpu_milli: int
     models: tuple[str, ...] = ()
+    created: str = ""
+    """Seconds since the trace began, as it is written; so the next two, where the trace has them."""
+    scheduled: str = ""
+    deleted: str = ""
+    phase: str = ""
 
     @property
     def total_gpu(self) -> int:
@@ -84,7 +90,9 @@ def _rows(path: Path, columns: Sequence[str], make: Callable[[dict[str, str]], T
                     yield make(row)
                 except (ValueError, TypeError) as error:
                     raise TraceError(f"{path}:{reader.line_num}: {error}") from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
         raise TraceError(f"{path}: cannot be read: {error}") from error
 
 
@@ -113,7 +121,8 @@ def _pod(row: dict[str, str]) -> TracePod:
     if gpus > 1 and milli < WHOLE:
         raise ValueError("gpu_milli: a share is of one GPU")
     models = tuple(filter(None, (row.get("gpu_spec") or "").split("|")))
-    return TracePod(_name(row, "name"), cpu, memory, gpus, milli if gpus else 0, models)
+    told = (row.get(column) or "" for column in ("creation_time", "scheduled_time", "deletion_time", "pod_phase"))
+    return TracePod(_name(row, "name"), cpu, memory, gpus, milli if gpus else 0, models, *told)
 
 
 def arrivals(trace: Trace, seed: int, inflate: float) -> list[TracePod]:

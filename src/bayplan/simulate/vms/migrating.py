@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import re
 from contextlib import suppress
 from typing import Literal
 
@@ -22,12 +21,11 @@ from bayplan.simulate.vms.launcher import REMINDED
 from bayplan.simulate.vms.mirror import Sight
 from bayplan.simulate.vms.placing import Placing
 from bayplan.simulate.vms.precopy import Copy, Network, precopy
-from bayplan.simulate.vms.reasons import BUDGET, PRECOPY, Why, why_elsewhere, why_refused
+from bayplan.simulate.vms.reasons import BUDGET, PRECOPY, Why, forbidden_by, why_elsewhere, why_refused
 from bayplan.simulate.vms.vm import VM
 
 OnBudget = Literal["fail", "wait"]
 """What to do while a disruption budget forbids the move."""
-_BUDGET_NAME = re.compile(r"disruption budget (\S+)")
 _SEVERAL = "more than one PodDisruptionBudget"
 
 
@@ -192,6 +190,5 @@ class Migrating:
 
 
 def _forbidden(error: ApiError) -> _Refused:
-    text = error.causes[0].message if error.causes else error.message
-    found = _BUDGET_NAME.search(text)
-    return _Refused(Why(BUDGET, text), found[1] if found else "", undecided=error.details.retryAfterSeconds)
+    text, budget = forbidden_by(error)
+    return _Refused(Why(BUDGET, text), budget, undecided=error.details.retryAfterSeconds)

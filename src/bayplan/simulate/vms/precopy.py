@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -98,44 +98,63 @@ def shares(running: Sequence[Transfer], network: Network) -> dict[str, float]:
     return {each.id: min(network.link_mbps / max(leaving[each.source], coming[each.target]), total) for each in running}
 
 
+class Links:
+    """Transfers that run together. Time is told to it; between two of them that begin or end, bandwidth is constant."""
+
+    def __init__(self, network: Network = NETWORK, *, pause: float = PAUSE, timeout: float = TIMEOUT) -> None:
+        self._network = network
+        self._pause, self._timeout = pause, timeout
+        self._running: dict[str, Transfer] = {}
+        self._left: dict[str, float] = {}
+        self._now = 0.0
+
+    def begin(self, transfer: Transfer) -> None:
+        """One more, now: at the time it was last told."""
+        self._running[transfer.id] = transfer
+        self._left[transfer.id] = transfer.memory
+
+    @property
+    def next_end(self) -> float:
+        """When the next one ends if none begins before; never if none runs."""
+        return min((done.end for done in self._ends().values()), default=_NEVER)
+
+    def pass_to(self, now: float) -> dict[str, Done]:
+        """Let it become that time; what has ended by then, in order."""
+        done: dict[str, Done] = {}
+        while (at := self.next_end) <= now and self._running:
+            ends = self._ends()
+            self._send(at)
+            for name in [name for name, end in ends.items() if end.end <= at]:
+                done[name] = ends[name]
+                del self._running[name]
+        self._send(now)
+        return done
+
+    def _ends(self) -> dict[str, Done]:
+        rates = shares([*self._running.values()], self._network)
+        return {name: self._end(each, rates[name]) for name, each in self._running.items()}
+
+    def _end(self, each: Transfer, rate: float) -> Done:
+        limit = each.start + self._timeout
+        end = self._now + precopy(self._left[each.id], rate, each.dirty_mbps, self._pause).seconds
+        return Done(end, True) if end <= limit else Done(max(limit, self._now), False)
+
+    def _send(self, now: float) -> None:
+        """Let time pass. What is left never grows above the whole memory."""
+        rates = shares([*self._running.values()], self._network)
+        for name, each in self._running.items():
+            sent = (rates[name] - each.dirty_mbps) * MEGABIT * (now - self._now)
+            self._left[name] = min(each.memory, max(0.0, self._left[name] - sent))
+        self._now = now
+
+
 def timeline(
-    transfers: Sequence[Transfer],
-    network: Network = NETWORK,
-    *,
-    pause: float = PAUSE,
-    timeout: float = TIMEOUT,
+    transfers: Sequence[Transfer], network: Network = NETWORK, *, pause: float = PAUSE, timeout: float = TIMEOUT
 ) -> dict[str, Done]:
-    """When each transfer ends. Between two events (one begins, one ends) every bandwidth is constant."""
-    waiting = sorted(transfers, key=lambda each: (each.start, each.id))
-    left: dict[str, float] = {}
-    running: list[Transfer] = []
+    """When each transfer ends."""
+    links = Links(network, pause=pause, timeout=timeout)
     done: dict[str, Done] = {}
-    now = 0.0
-    while waiting or running:
-        if not running:
-            now = max(now, waiting[0].start)
-        while waiting and waiting[0].start <= now:
-            running.append(waiting.pop(0))
-            left[running[-1].id] = running[-1].memory
-        rates = shares(running, network)
-        ends = {each.id: _end(each, left[each.id], rates[each.id], now, pause, timeout) for each in running}
-        event = min(waiting[0].start if waiting else _NEVER, *(end.end for end in ends.values()))
-        _send(running, left, rates, event - now)
-        now = event
-        for each in [each for each in running if ends[each.id].end <= now]:
-            done[each.id] = ends[each.id]
-            running.remove(each)
-    return done
-
-
-def _end(each: Transfer, left: float, rate: float, now: float, pause: float, timeout: float) -> Done:
-    limit = each.start + timeout
-    end = now + precopy(left, rate, each.dirty_mbps, pause).seconds
-    return Done(end, True) if end <= limit else Done(max(limit, now), False)
-
-
-def _send(running: Sequence[Transfer], left: dict[str, float], rates: Mapping[str, float], span: float) -> None:
-    """Let time pass. What is left never grows above the whole memory."""
-    for each in running:
-        sent = (rates[each.id] - each.dirty_mbps) * MEGABIT * span
-        left[each.id] = min(each.memory, max(0.0, left[each.id] - sent))
+    for each in sorted(transfers, key=lambda each: (each.start, each.id)):
+        done |= links.pass_to(each.start)
+        links.begin(each)
+    return done | links.pass_to(_NEVER)

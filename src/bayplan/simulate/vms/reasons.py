@@ -6,6 +6,7 @@ has the name of its plugin, also where a real kube-scheduler only wrote a senten
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.profiles import default_profile
 
 if TYPE_CHECKING:
+    from bayplan.model.errors import ApiError
     from bayplan.model.pods import Pod
     from bayplan.scheduling.decision import Decision
     from bayplan.scheduling.framework import Refusal
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 TIE = "tie"
 PRECOPY, BUDGET, DIRECT = "pre-copy", "PodDisruptionBudget", "direct"
 """Reasons that are no plugin's."""
+_BUDGET_NAME = re.compile(r"disruption budget (\S+)")
 _PROFILE = replace(default_profile(), percentage_of_nodes_to_score=100)
 
 
@@ -90,3 +93,10 @@ def why_elsewhere(decision: Decision, wished: str, chosen: str) -> Why:
     plugin = max(theirs, key=lambda name: theirs[name] - ours.get(name, 0))
     points = f"{plugin} gives {theirs[plugin]} against {ours.get(plugin, 0)}"
     return Why(plugin, f"{chosen} scores {decision.total(chosen)}, {wished} {decision.total(wished)}: {points}")
+
+
+def forbidden_by(error: ApiError) -> tuple[str, str]:
+    """What an API server says where a disruption budget forbids an eviction, and the budget's name if it says it."""
+    text = error.causes[0].message if error.causes else error.message
+    found = _BUDGET_NAME.search(text)
+    return text, found[1] if found else ""

@@ -13,7 +13,6 @@ A VM takes the fields of `VM`; what is unknown or no number is refused with line
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,8 @@ import msgspec
 
 from bayplan.model.quantity import QuantityError, parse
 from bayplan.service.yaml_lines import FileError, Located, read_yaml
+from bayplan.simulate.fault_kinds import fault_of
 from bayplan.simulate.vms.vm import USUAL, VM, Doc, Node, NodeShape, VMError
-
-_AT = re.compile(r"(?s)(.*) - at (?:`key` in )?`\$\.?(.*)`")
 
 
 class VMFileError(FileError):
@@ -76,8 +74,7 @@ def parse_vms(name: str, text: str | bytes) -> list[Node]:
     try:
         found = msgspec.convert(document.value, _Scenario)
     except msgspec.ValidationError as error:
-        match = _AT.fullmatch(str(error))
-        message, path = (match[1], match[2]) if match else (str(error), "")
+        path, message, _ = fault_of(error)
         raise VMFileError(document.fault(path, message), hint="docs/vms.md lists the keys") from error
     names = [node.name for node in found.nodes]
     ids = [vm.id for node in found.nodes for vm in node.vms]

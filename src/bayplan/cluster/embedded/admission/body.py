@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from bayplan.cluster.embedded.admission.fields import Doc
-from bayplan.cluster.embedded.schema.decode import DecodeError, decode
+from bayplan.cluster.embedded.schema.decode import DecodeError, clean_document, decode
 from bayplan.cluster.embedded.schema.document import MalformedBodyError, plain, read_json
 from bayplan.cluster.embedded.schema.protobuf import MEDIA as PROTOBUF
 from bayplan.cluster.embedded.schema.protobuf import read_protobuf
@@ -57,6 +57,8 @@ def read_object(
 
 _SPLIT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _PEEKED = {"apiVersion": b'"v1"', "kind": b'"Pod"'}
+_PARTS = {*_PEEKED, "metadata", "spec"}
+_METADATA = "meta.v1.ObjectMeta"
 _QUOTE = b'"'
 
 
@@ -78,10 +80,17 @@ def split_pod(body: bytes) -> tuple[bytes, bytes]:
     return meta, spec
 
 
-def read_metadata(raw: bytes) -> Doc | None:
+def part_pod(doc: Doc) -> tuple[Doc, bytes]:
+    """The same of a document: its metadata, and the bytes of its spec; ({}, b"") for one that is anything else."""
+    if doc.keys() != _PARTS or doc["apiVersion"] != "v1" or doc["kind"] != "Pod":
+        return {}, b""
+    return doc["metadata"], msgspec.json.encode(doc["spec"])
+
+
+def read_metadata(given: bytes | Doc) -> Doc | None:
     """Clean metadata; None when there is anything to say of it."""
     try:
-        meta, problems = decode("meta.v1.ObjectMeta", raw)
+        meta, problems = decode(_METADATA, given) if isinstance(given, bytes) else clean_document(_METADATA, given)
     except (DecodeError, RecursionError):
         return None
     return None if problems else meta

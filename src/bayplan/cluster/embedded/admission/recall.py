@@ -10,6 +10,7 @@ that admission reads, namespaces with quotas or limit ranges, and anything that 
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -79,4 +80,9 @@ def _plain(meta: Doc) -> bool:
     name = meta.get("name") or meta.get("generateName", "")
     if "." in name or len(name) > 57:
         return False
-    return not any(word in key for key in meta.get("annotations", ()) for word in _SPECIAL_ANNOTATIONS)
+    return not any(map(_is_special, meta.get("annotations", ())))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_special(annotation: str) -> bool:
+    return any(word in annotation for word in _SPECIAL_ANNOTATIONS)

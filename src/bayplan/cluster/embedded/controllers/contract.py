@@ -82,10 +82,13 @@ class Delete(Write, frozen=True):
 
 
 class SetStatus(Write, frozen=True):
-    """Replace an object's status, whatever its version: the status belongs to the controller. Unchanged is no write."""
+    """Replace an object's status, whatever its version: the status belongs to the controller. Unchanged is no write.
+
+    A status that is already encoded is stored as it is.
+    """
 
     item: Object
-    status: dict[str, Any]
+    status: dict[str, Any] | Section
 
 
 class Patch(Write, frozen=True):
@@ -170,13 +173,19 @@ def itself(change: Change, _view: View) -> Iterable[Key]:
     return (change.new.key,)
 
 
+def _named(item: Object, kind: Kind) -> tuple[Key, ...]:
+    reference = item.meta.controller if item.meta.owner_references else None
+    return ((item.namespace, reference.name),) if reference is not None and reference.kind == kind.name else ()
+
+
 def owner_of(kind: Kind) -> Concern:
     """A change of a dependent concerns its controlling owner, when that is of this kind."""
 
     def owner(change: Change, _view: View) -> Iterable[Key]:
-        for version in (change.new, change.old):
-            reference = version.meta.controller if version is not None else None
-            if reference is not None and reference.kind == kind.name:
-                yield (change.new.namespace, reference.name)
+        now = _named(change.new, kind)
+        old = change.old
+        if old is None or old.meta.owner_references == change.new.meta.owner_references:
+            return now
+        return (*now, *_named(old, kind))
 
     return owner

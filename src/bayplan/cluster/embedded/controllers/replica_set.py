@@ -54,12 +54,22 @@ def _is_large(key: Key, view: View) -> bool:
     return item is not None and item.view(ReplicaSet).spec.replicas > _LARGE
 
 
+def _only_counts(key: Key, view: View) -> bool:
+    """Whether a large set has all its pods, so that no more than their condition is to be told."""
+    item = view.get(REPLICA_SET, *key)
+    if item is None or not _is_large(key, view):
+        return False
+    wanted = item.view(ReplicaSet)
+    known = wanted.status.observed_generation == wanted.metadata.generation
+    return known and wanted.status.replicas == wanted.spec.replicas
+
+
 class ReplicaSetController:
     """Keeps the number of pods."""
 
     name = "replicaset-controller"
     watches: Mapping[Kind, Concern] = {
-        REPLICA_SET: itself,
+        REPLICA_SET: Gathered(itself, _PACE, _only_counts),
         POD: Gathered(owner_of(REPLICA_SET), _PACE, _is_large),
     }
 

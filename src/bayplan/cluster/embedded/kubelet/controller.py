@@ -68,7 +68,8 @@ _ORDER = (
 
 def _bound_pod(change: Change, _view: View) -> Iterable[Key]:
     if change.type is not ChangeType.DELETED and change.new.view(Pod).spec.node_name:
-        yield change.new.key
+        return (change.new.key,)
+    return ()
 
 
 def _node_and_pods(change: Change, view: View) -> Iterable[Key]:

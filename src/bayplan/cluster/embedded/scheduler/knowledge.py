@@ -26,7 +26,7 @@ from bayplan.cluster.kinds import (
 )
 from bayplan.model.meta import condition
 from bayplan.model.nodes import Node
-from bayplan.model.pods import Pod, PodStatus
+from bayplan.model.pods import ContainerStatus, Pod, PodStatus
 from bayplan.model.policies import Namespace, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget, Service
 from bayplan.model.resources import pod_requests
 from bayplan.model.storage import StorageClass
@@ -192,6 +192,8 @@ class Knowledge:
 
 def _takes_another_amount(old: Pod, new: Pod) -> bool:
     """Whether a status says so: the spec is the same. Mostly both say the same, or nothing."""
+    if old.status is new.status:
+        return False
     return _in_force(old.status) != _in_force(new.status) and pod_requests(old) != pod_requests(new)
 
 
@@ -199,9 +201,13 @@ def _in_force(status: PodStatus) -> tuple[object, ...]:
     """All of a status that has a word in what the pod takes."""
     statuses = (*status.container_statuses, *status.init_container_statuses)
     return (
-        [(each.resources, each.allocated_resources) for each in statuses], status.resources, status.allocated_resources,
-        condition(status.conditions, "PodResizePending"),
+        [(each.name, each.resources, each.allocated_resources) for each in statuses if _speaks(each)],
+        status.resources, status.allocated_resources, condition(status.conditions, "PodResizePending"),
     )  # fmt: skip
+
+
+def _speaks(status: ContainerStatus) -> bool:
+    return status.resources is not None or bool(status.allocated_resources)
 
 
 def _is_same_but_bound(old: Object, new: Object) -> bool:

@@ -159,5 +159,10 @@ def decode_tree(type_name: str, tree: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def clean_document(type_name: str, document: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The same from plain JSON values, as a patch leaves them. Raises DecodeError."""
-    return decode(type_name, _ENCODER.encode(document))
+    """The same from plain JSON values, as a patch leaves them: no key is there twice. Raises DecodeError."""
+    body = _ENCODER.encode(document)
+    try:
+        value = _decoder(type_name).decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return decode_tree(type_name, read_json(body))
+    return msgspec.to_builtins(value, enc_hook=str), []

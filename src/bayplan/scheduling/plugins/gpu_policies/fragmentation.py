@@ -13,6 +13,7 @@ Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX AT
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,9 +88,12 @@ class _Expected:
         self.gpus: Ints = np.array([pod.gpus for pod in self._pods], dtype=np.int64)
         self.share: Floats = np.array([pod.weight / total for pod in self._pods], dtype=np.float64)
         self._access: tuple[tuple[str, ...], Flags] | None = None
+        self._is_choosy = any(pod.models for pod in self._pods)
 
-    def access(self, columns: GpuColumns) -> Flags:
-        """For each model of the nodes whether each pod may use it."""
+    def access(self, columns: GpuColumns) -> Flags | None:
+        """For each model of the nodes whether each pod may use it; None if all may use all."""
+        if not self._is_choosy:
+            return None
         if self._access is None or self._access[0] != columns.models:
             rows = [[not pod.models or model in pod.models for pod in self._pods] for model in columns.models]
             self._access = columns.models, np.array(rows, dtype=np.bool_).reshape(len(rows), len(self._pods))
@@ -112,7 +116,7 @@ class FGD(GpuPolicy):
     def devices(self, pod: PodInfo, node: NodeState, devices: Sequence[int]) -> Devices:
         """The device that made the score; of whole ones the first free."""
         request = request_of(pod)
-        if not request.gpus.is_share:
+        if not request.gpus.is_share or len({each for each in devices if each >= request.gpus.milli}) < 2:
             return best_fit(devices, request.gpus)
         columns = GpuColumns([node])
         columns.sync()
@@ -133,7 +137,11 @@ class FGD(GpuPolicy):
 
     def _of_use(self, usable: Ints, able: Ints, columns: GpuColumns, cpu: Ints, at: Positions) -> Floats:
         expected = self._expected
-        fits = (able >= expected.gpus) & (cpu[:, None] >= expected.cpu) & expected.access(columns)[columns.model[at]]
+        fits = able >= expected.gpus
+        fits &= cpu[:, None] >= expected.cpu
+        access = expected.access(columns)
+        if access is not None:
+            fits &= access[columns.model[at]]
         return (usable * fits) @ expected.share
 
     def _by_device(self, request: Request, columns: GpuColumns, at: Positions) -> Ints:
@@ -164,9 +172,16 @@ class FGD(GpuPolicy):
 
 def _first_of_equals(left: Ints) -> Flags:
     """For each device whether none before it has as much left."""
-    found: Flags = np.ones(left.shape, dtype=np.bool_)
-    for device in range(1, left.shape[1]):
-        found[:, device] = (left[:, :device] != left[:, device : device + 1]).all(axis=1)
+    same = left[:, :, None] == left[:, None, :]
+    same &= _earlier(left.shape[1])
+    found: Flags = ~same.any(axis=2)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _earlier(size: int) -> Flags:
+    """For each device which ones stand before it."""
+    found: Flags = np.tri(size, k=-1, dtype=np.bool_)
     return found
 
 
