@@ -127,11 +127,12 @@ class Object:
 
     def view(self, expected: type[V]) -> V:
         """The object as the slim struct of its kind; `expected` says which, for the type checker and for safety."""
-        if self._view is None:
-            self._view = self._decode()
-        if not isinstance(self._view, expected):
+        view = self._view
+        if view is None:
+            view = self._view = self._decode()
+        if not isinstance(view, expected):
             raise TypeError(f"{self!r} is not a {expected.__name__}")
-        return self._view
+        return view
 
     def _decode(self) -> KubernetesObject:
         cls, types = _view_class(self.kind)

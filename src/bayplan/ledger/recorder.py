@@ -34,8 +34,8 @@ log = get_logger(__name__)
 
 MOST_CHANGES = 2000
 """That one transaction takes in; a batch is never split."""
-_AT_ONCE = 50
-"""Changes that are looked at before whoever waits has a turn: some milliseconds."""
+_AT_ONCE = 16
+"""Changes that are looked at before whoever waits has a turn: a millisecond or two."""
 Durable = Callable[[Sequence[Object], Sequence[Stored]], None]
 
 
