@@ -19,11 +19,11 @@ from bayplan.cli.explain_holdings import (
 )
 from bayplan.cli.printers import document
 from bayplan.cluster.embedded.engine import EmbeddedCluster
-from bayplan.cluster.embedded.kubelet.equipment import CONFIGURATION, MACHINE
-from bayplan.cluster.embedded.kubelet.holdings import HOLDINGS
 from bayplan.cluster.kinds import NODE, POD
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
+from bayplan.node.annotations.equipment import CONFIGURATION, MACHINE
+from bayplan.node.annotations.holdings import HOLDINGS
 from bayplan.testing import fake_cluster, node, pod
 from bayplan.testing.nodes import NodeManifest
 from bayplan.testing.pods import PodManifest

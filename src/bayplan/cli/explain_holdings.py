@@ -11,12 +11,12 @@ import msgspec
 
 from bayplan.cli.cpu.machine_words import amount
 from bayplan.cli.describe.page import NONE
-from bayplan.cluster.embedded.kubelet.equipment import Equipment, equipment_of
-from bayplan.cluster.embedded.kubelet.holdings import Held, HoldingsError, Refused, holdings_of
-from bayplan.cluster.embedded.kubelet.managers import rebuilt
 from bayplan.model.errors import PermanentError
 from bayplan.model.quantity import parse
 from bayplan.model.resources import CPU
+from bayplan.node.annotations.equipment import Equipment, equipment_of
+from bayplan.node.annotations.holdings import Held, HoldingsError, Refused, holdings_of
+from bayplan.node.annotations.managers import rebuilt
 from bayplan.node.needs import needs_of
 from bayplan.node.reasons import policies_words, why_own_or_shared
 from bayplan.node.sets import CpuSet, format_list, parse_list

@@ -8,7 +8,7 @@ from typing import Any
 
 from bayplan.cli.cpu.kubelet_file import read_kubelet_file
 from bayplan.cli.cpu.machine_option import chosen_machine, read_machine_text
-from bayplan.cluster.embedded.kubelet.equipment import CONFIGURATION, MACHINE, equip
+from bayplan.node.annotations.equipment import CONFIGURATION, MACHINE, equip
 from bayplan.node.machines import names
 from bayplan.simulate.manifests import KUBELET_VERSION
 

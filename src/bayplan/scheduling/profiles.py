@@ -35,6 +35,7 @@ from bayplan.scheduling.plugins.node_declared_features import NodeDeclaredFeatur
 from bayplan.scheduling.plugins.node_name import NodeName
 from bayplan.scheduling.plugins.node_ports import NodePorts
 from bayplan.scheduling.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.scheduling.plugins.node_topology import NodeTopology
 from bayplan.scheduling.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.scheduling.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.scheduling.plugins.pod_topology_spread import PodTopologySpread
@@ -97,6 +98,7 @@ FURTHER: tuple[Known, ...] = (
     _known(GpuPacking, "score", 1),
     _known(GpuClustering, "score", 1),
     _known(Random, "score", 1, RandomArgs),
+    _known(NodeTopology, "filter"),
 )
 """Those that upstream does not have; a configuration enables them."""
 PLUGINS: Mapping[str, Known] = {known.name: known for known in (*KNOWN, *FURTHER)}

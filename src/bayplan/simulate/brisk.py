@@ -19,7 +19,6 @@ import msgspec
 from bayplan.cluster.embedded.controllers.contract import NOTHING, Outcome, SetStatus, View
 from bayplan.cluster.embedded.kubelet.behaviour import PREFIX, Defaults
 from bayplan.cluster.embedded.kubelet.controller import KubeletController
-from bayplan.cluster.embedded.kubelet.equipment import Equipment, equipment_of
 from bayplan.cluster.embedded.kubelet.node import silent
 from bayplan.cluster.embedded.store import Change, Key
 from bayplan.cluster.kinds import NODE, POD
@@ -29,6 +28,7 @@ from bayplan.model.durations import DurationError, parse_duration
 from bayplan.model.meta import condition
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod, PodStatus
+from bayplan.node.annotations.equipment import Equipment, equipment_of
 
 Doc = dict[str, Any]
 _SAID = frozenset(PREFIX + key for key in ("run-for", "exit-code", "cpu", "memory", "gpu"))

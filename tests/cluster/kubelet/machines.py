@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from bayplan.cluster.embedded.kubelet.equipment import CONFIGURATION, MACHINE
-from bayplan.cluster.embedded.kubelet.holdings import HOLDINGS
 from bayplan.cluster.kinds import NODE
 from bayplan.model.nodes import Node
+from bayplan.node.annotations.equipment import CONFIGURATION, MACHINE
+from bayplan.node.annotations.holdings import HOLDINGS
 from tests.cluster.kubelet.stage import Stage, container
 
 Doc = dict[str, Any]

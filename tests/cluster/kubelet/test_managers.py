@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bayplan.cluster.embedded.controllers.replica_set import ReplicaSetController
-from bayplan.cluster.embedded.kubelet.equipment import CONFIGURATION, MACHINE
 from bayplan.cluster.kinds import NODE, POD, REPLICA_SET
 from bayplan.model.meta import condition
 from bayplan.model.pods import Pod
+from bayplan.node.annotations.equipment import CONFIGURATION, MACHINE
 from tests.cluster.kubelet.machines import (
     MEMORY,
     RESTRICTED,

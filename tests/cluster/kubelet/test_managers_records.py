@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.cluster.embedded.kubelet.holdings import HOLDINGS
 from bayplan.cluster.kinds import NODE, POD
 from bayplan.model.pods import Pod
+from bayplan.node.annotations.holdings import HOLDINGS
 from bayplan.node.sets import parse_list
 from tests.cluster.kubelet.machines import (
     MEMORY,

@@ -23,11 +23,9 @@ from bayplan.cluster.embedded.controllers.contract import (
     View,
     Write,
 )
-from bayplan.cluster.embedded.kubelet import fit, managers
+from bayplan.cluster.embedded.kubelet import fit
 from bayplan.cluster.embedded.kubelet.addresses import host_ip, pod_ip
 from bayplan.cluster.embedded.kubelet.behaviour import USUAL, Defaults, manners
-from bayplan.cluster.embedded.kubelet.equipment import Equipment, equipment_of
-from bayplan.cluster.embedded.kubelet.holdings import HOLDINGS, Holdings
 from bayplan.cluster.embedded.kubelet.life import Event, Life
 from bayplan.cluster.embedded.kubelet.node import reconcile_node, silent
 from bayplan.cluster.embedded.kubelet.run import Doc, instant, mounts_of, runs_of
@@ -41,6 +39,10 @@ from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod, PodSpec
 from bayplan.model.quantity import Format, Quantity
 from bayplan.model.resources import CPU, Amounts, pod_limits, pod_requests
+from bayplan.node.annotations import managers
+from bayplan.node.annotations.equipment import Equipment, equipment_of
+from bayplan.node.annotations.holdings import HOLDINGS, Holdings
+from bayplan.node.topology.manager import Refusal
 
 COMPONENT = "kubelet"
 _DEADLINE = Event("Normal", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
@@ -149,7 +151,7 @@ class _Look:
         self._mind_deadline()
         return self._write()
 
-    def _refusal(self) -> fit.Refusal | None:
+    def _refusal(self) -> Refusal | None:
         """Why the node does not take the pod. As upstream, the managers of its machine are asked before the rest."""
         equipment = equipment_of(self.node.metadata.annotations)
         if not isinstance(equipment, Equipment):
@@ -231,7 +233,7 @@ class _Look:
         self.life.events.insert(0, _DEADLINE)
         return self._write(over=True, failed=_DEADLINE)
 
-    def _refuse(self, refused: fit.Refusal) -> Outcome:
+    def _refuse(self, refused: Refusal) -> Outcome:
         due = Instant(self._came() + _REFUSAL)
         if self.patient and self.now < due:
             return Outcome(again=due)

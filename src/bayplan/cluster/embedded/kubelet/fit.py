@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from bayplan.cluster.objects import Object, Section
 from bayplan.model.node_selectors import node_matcher
@@ -17,15 +16,9 @@ from bayplan.model.pods import Pod, PodSpec
 from bayplan.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, amounts, pod_requests
 from bayplan.model.selectors import SelectorError
 from bayplan.model.taints import NO_EXECUTE, first_untolerated
+from bayplan.node.topology.manager import Refusal
 
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
-
-
-class Refusal(NamedTuple):
-    """Why a node does not take a pod."""
-
-    reason: str
-    message: str
 
 
 @functools.lru_cache(maxsize=8192)

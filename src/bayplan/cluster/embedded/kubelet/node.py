@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from bayplan.cluster.embedded.controllers.contract import NOTHING, Emit, Outcome, SetStatus
 from bayplan.cluster.embedded.kubelet.addresses import node_addresses
-from bayplan.cluster.embedded.kubelet.equipment import Equipment, Problem, equipment_of
 from bayplan.cluster.embedded.kubelet.run import Doc
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import Instant, parse_rfc3339, rfc3339
 from bayplan.model.meta import ObjectMeta
+from bayplan.node.annotations.equipment import Equipment, Problem, equipment_of
 
 STOPPED = "bayplan.dev/kubelet"
 _STOPPED_AT = "stopped-at="

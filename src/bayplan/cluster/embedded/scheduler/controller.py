@@ -21,6 +21,7 @@ from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.fast.scheduler import FastScheduler
 from bayplan.scheduling.gpus.asking import DEVICES, written
 from bayplan.scheduling.messages import event
+from bayplan.scheduling.plugins.node_topology import NodeTopology
 from bayplan.scheduling.preemption import aftermath, preempt
 from bayplan.scheduling.profiles import default_profile
 from bayplan.scheduling.queue.events import ASSIGNED_POD_DELETE
@@ -62,6 +63,10 @@ class SchedulerController:
             ),
         )
         self._known = Knowledge(self._scheduler, self._queue)
+        self._foretelling = {
+            name for name, each in self._profiles.items() if any(isinstance(one, NodeTopology) for one in each.filters)
+        }
+        """Profiles that ask which pods the kubelets have taken."""
         self._refusals = Refusals()
         self._binding: PodInfo | None = None
 
@@ -103,6 +108,8 @@ class SchedulerController:
         known = self._refusals.of(pod, self._known.version)
         if known is not None:
             return self._refuse(pod, item, *known, view, now)
+        if pod.pod.spec.scheduler_name in self._foretelling:
+            self._known.refresh()
         answer = self._scheduler.choose(pod)
         if isinstance(answer, str):
             devices = self._scheduler.devices(pod, answer)

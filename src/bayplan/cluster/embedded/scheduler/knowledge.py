@@ -1,8 +1,8 @@
 """What the scheduler knows of the cluster: the state that decisions are made on, and the queue.
 
 Changes are noted as they happen and taken in at the next look, which knows the time. Most changes are kubelets telling
-how their pods are: they matter to nobody but preemption, which asks since when pods have run, so they are only
-remembered until it does (`refresh`).
+how their pods are: they matter to nobody but preemption, which asks since when pods have run, and NodeTopology, which
+asks whether they were taken; so they are only remembered until then (`refresh`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from bayplan.model.policies import Namespace, PersistentVolume, PersistentVolume
 from bayplan.model.resources import pod_requests
 from bayplan.model.storage import StorageClass
 from bayplan.model.workloads import ReplicaSet, ReplicationController, StatefulSet
+from bayplan.node.annotations.holdings import HOLDINGS
+from bayplan.node.annotations.managers import seen_of
 from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.queue.watching import observe, observe_pod
 
@@ -98,6 +100,8 @@ class Knowledge:
         if not pod.spec.node_name or pod.is_terminal != before.is_terminal or _takes_another_amount(before, pod):
             return False
         if old.meta.deletion_timestamp != new.meta.deletion_timestamp or old.meta.labels != new.meta.labels:
+            return False
+        if _holds_otherwise(before, pod):
             return False
         if not pod.is_terminal:
             self._lately[new.key] = new
@@ -195,6 +199,12 @@ def _takes_another_amount(old: Pod, new: Pod) -> bool:
     if old.status is new.status:
         return False
     return _in_force(old.status) != _in_force(new.status) and pod_requests(old) != pod_requests(new)
+
+
+def _holds_otherwise(old: Pod, new: Pod) -> bool:
+    """Whether a pod that holds something of its node's machine says so, or has come further than before."""
+    told = HOLDINGS in new.metadata.annotations or HOLDINGS in old.metadata.annotations
+    return told and seen_of(old) != seen_of(new)
 
 
 def _in_force(status: PodStatus) -> tuple[object, ...]:

@@ -1,4 +1,5 @@
-"""Which changes may help a pod, by the plugin that refused it: the table of kube-scheduler 1.36's default plugins.
+"""Which changes may help a pod, by the plugin that refused it: the table of kube-scheduler 1.36's default plugins, and
+NodeTopology.
 
 Left out: DefaultPreemption, which upstream lists only to hold pods back while their evictions are being sent; here they
 are sent before the pod is done.
@@ -24,7 +25,7 @@ _CLAIM, _VOLUME, _CLASS = "PersistentVolumeClaim", "PersistentVolume", "StorageC
 
 
 def default_interests(affinity: NodeAffinityArgs = _NOTHING_ADDED) -> Mapping[str, tuple[Interest, ...]]:
-    """The interests of each default plugin that may refuse a pod."""
+    """The interests of each plugin that may refuse a pod and does not care for every change."""
     toleration = Action.POD_TOLERATION
     return {
         "SchedulingGates": (Interest(POD, Action.POD_GATES_ELIMINATED, own.itself),),
@@ -47,6 +48,10 @@ def default_interests(affinity: NodeAffinityArgs = _NOTHING_ADDED) -> Mapping[st
         "NodeDeclaredFeatures": (
             Interest(NODE, _ADD | Action.NODE_DECLARED_FEATURE, nodes.declared),
             Interest(POD, _UPDATE, own.needs_otherwise),
+        ),
+        "NodeTopology": (
+            Interest(POD, _DELETE | _UPDATE, nodes.given_back),
+            Interest(NODE, _ADD | Action.NODE_ANNOTATION, nodes.re_equipped),
         ),
         "PodTopologySpread": (
             Interest(POD, _ADD | Action.POD_LABEL | toleration | _DELETE, neighbours.counted),

@@ -1,7 +1,7 @@
 """Hints of the plugins that look at one node at a time.
 
 Source of truth: kube-scheduler 1.36, the functions isSchedulableAfter... of nodeunschedulable, tainttoleration,
-nodeaffinity, nodeports, noderesources and nodedeclaredfeatures.
+nodeaffinity, nodeports, noderesources and nodedeclaredfeatures. NodeTopology's are our own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from bayplan.model.node_selectors import node_matcher, node_terms
 from bayplan.model.resources import PODS, amounts
 from bayplan.model.taints import HARD_EFFECTS, first_untolerated
+from bayplan.node.annotations.equipment import CONFIGURATION, MACHINE
+from bayplan.node.annotations.managers import seen_of
 from bayplan.scheduling.plugins.node_ports import ports_clash
 from bayplan.scheduling.queue.hints.contract import ALWAYS, NEVER
 from bayplan.scheduling.queue.hints.own import holds_place, itself
@@ -104,3 +106,19 @@ def declared(old: Node | None, new: Node) -> Judge:
     """A node came, or declares other features."""
     changed = old is None or old.status.declared_features != new.status.declared_features
     return ALWAYS if changed else NEVER
+
+
+def given_back(old: PodInfo, new: PodInfo | None) -> Judge:
+    """A pod went, or holds something else of its node: the memory of its init containers is free once they are done."""
+    if new is None:
+        return ALWAYS if holds_place(old) else NEVER
+    if not new.pod.spec.node_name:
+        return itself(old, new)
+    return ALWAYS if seen_of(old.pod) != seen_of(new.pod) else NEVER
+
+
+def re_equipped(old: Node | None, new: Node) -> Judge:
+    """A node came, or says something else of its machine or its kubelet."""
+    before, after = old.metadata.annotations if old else {}, new.metadata.annotations
+    changed = any(before.get(name) != after.get(name) for name in (MACHINE, CONFIGURATION))
+    return ALWAYS if old is None or changed else NEVER
