@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -160,3 +161,25 @@ def test_the_verb(command: Command, serving: Serving) -> None:
     assert (refused.code, refused.err) == (0, "")
     assert "Refused:     by the node's kubelet: TopologyAffinityError" in refused.out
     assert json.loads(command("explain", "pod", "late", "-o", "json").out)["reason"] == "TopologyAffinityError"
+
+
+def test_what_a_kubelet_would_say_is_told_beforehand(command: Command, serving: Serving, tmp_path: Path) -> None:
+    strict = dgx(STATIC).having("metadata.name", "strict")
+    serving.do(serving.cluster.create(NODE, strict.document()))
+    asker, scheduler = tmp_path / "pod.json", tmp_path / "scheduler.json"
+    free = pod("wide").requests(cpu="120", memory="64Gi").limits(cpu="120", memory="64Gi")
+    asker.write_text(json.dumps(free.document()))
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"filter": {"enabled": [{"name": "NodeTopology"}]}}}],
+    }
+    scheduler.write_text(json.dumps(configuration))
+    for _ in range(500):  # until it is ready
+        told = command("explain", "pod", "-f", str(asker), "--scheduler-config", str(scheduler), "--nodes")
+        if "not-ready" not in told.out:
+            break
+
+    assert (told.code, told.err) == (0, "")
+    assert "node(s) would refuse the pod: TopologyAffinityError" in told.out
+    assert "NodeTopology" in told.out

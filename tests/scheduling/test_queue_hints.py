@@ -21,6 +21,8 @@ from bayplan.model.storage import (
     VolumeAttachment,
     VolumeNodeResources,
 )
+from bayplan.node.annotations.equipment import MACHINE
+from bayplan.node.annotations.holdings import HOLDINGS
 from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.queue.events import (
     ASSIGNED_POD_ADD,
@@ -155,6 +157,15 @@ ZONED = node().labelled(zone="a")
         case("more of something else", "NodeResourcesFit", WAITING.requests(cpu=1), node(), node().offers(gpu=2), NO),
         case("room for more pods", "NodeResourcesFit", WAITING, node(), node().offers({"pods": "200"}), YES),
         case("less of it", "NodeResourcesFit", WAITING.requests(cpu=1), node(), node().offers(cpu=2), NO),
+        # what kubelets would refuse
+        case("a pod gave its CPUs back", "NodeTopology", WAITING, BOUND, None, YES),
+        case("one that was nowhere went", "NodeTopology", WAITING, pod("other"), None, NO),
+        case("a pod says what it holds", "NodeTopology", WAITING, BOUND, BOUND.annotated({HOLDINGS: "{}"}), YES),
+        case("it says something else", "NodeTopology", WAITING, BOUND, BOUND.annotated(note="x"), NO),
+        case("the pod itself changed", "NodeTopology", WAITING, WAITING, WAITING.pod_labelled(a="b"), YES),
+        case("a new node", "NodeTopology", WAITING, None, node(), YES),
+        case("another machine", "NodeTopology", WAITING, node(), node().annotated({MACHINE: "vm-8"}), YES),
+        case("another annotation", "NodeTopology", WAITING, node(), node().annotated(note="x"), NO),
         # topology spread
         case("one that counts came", "PodTopologySpread", SPREAD, None, WEB, YES),
         case("one that does not count came", "PodTopologySpread", SPREAD, None, DB, NO),
