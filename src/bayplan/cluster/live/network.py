@@ -9,6 +9,7 @@ the server back.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import ssl
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -50,7 +51,7 @@ class Network(httpcore2.AsyncNetworkBackend):
         with _as(httpcore2.ConnectTimeout, httpcore2.ConnectError):
             async with asyncio.timeout(timeout):
                 transport, received = await loop.create_connection(
-                    _Received, host, port, local_addr=local, happy_eyeballs_delay=_NEXT_ADDRESS
+                    _Received, host, port, local_addr=local, happy_eyeballs_delay=_delay(host)
                 )
         for option in socket_options or ():
             transport.get_extra_info("socket").setsockopt(*option)
@@ -59,6 +60,15 @@ class Network(httpcore2.AsyncNetworkBackend):
     async def sleep(self, seconds: float) -> None:
         """Between attempts."""
         await asyncio.sleep(seconds)
+
+
+def _delay(host: str) -> float | None:
+    """None for what is one address: asyncio, racing several, loses a connection when it is cancelled as one is made."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return _NEXT_ADDRESS
+    return None
 
 
 @contextmanager
