@@ -51,7 +51,7 @@ workloads:
   - name: api
     namespace: shop
     kind: Deployment
-    spec: {replicas: 6, template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 1}}}]}}}
+    spec: {replicas: 12, template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 1}}}]}}}
 vms:
   - {name: db, namespace: shop, count: 3, cpu: 1, memory: 16Gi, dirtyRate: 0}
 budgets:
@@ -72,7 +72,7 @@ def test_a_drain_goes_by_the_budgets_on_both_engines() -> None:
         pytest.skip(f"no lab here: {error.message}")
     ours = asyncio.run(rehearse(msgspec.structs.replace(order, engine="embedded")))
     for found in (real, ours):
-        assert (found.running, found.pending, found.migrations_refused) == (9, 0, 0)
+        assert (found.running, found.pending, found.migrations_refused) == (15, 0, 0)
         assert found.denied.keys() == {"evict Pod shop: budget api"}
 
 
