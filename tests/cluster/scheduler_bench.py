@@ -69,7 +69,7 @@ class Bench:
         self.world.server.create(POD, "default", {"metadata": meta, "spec": spec})
 
     def label_node(self, name: str, **labels: str) -> None:
-        self.world.server.write_metadata(self.world.server.get(NODE, "", name), {"labels": labels})
+        self.world.server.merge(self.world.server.get(NODE, "", name), {"metadata": {"labels": labels}})
 
     def priorities(self, *, policy: str = "PreemptLowerPriority", **values: int) -> None:
         for name, value in values.items():

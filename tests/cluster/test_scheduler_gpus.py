@@ -56,3 +56,14 @@ def test_a_place_that_is_given_back_is_taken_again() -> None:
     bench.run()
     bench.to(30)
     assert devices(bench)["w2"] == ("a", "0")
+
+
+def test_a_refusal_of_a_large_share_says_nothing_of_a_smaller_one() -> None:
+    bench = Bench(parse_configuration("gpus.yaml", CONFIGURATION))
+    bench.node("a")
+    for name, share in (("s0", "700"), ("s1", "700"), ("large", "500"), ("small", "300")):
+        bench.pod(name, cpu="100m", annotations={SHARE: share})
+    bench.to(1)
+    assert {name: node for name, (node, _) in devices(bench).items()} == {
+        "s0": "a", "s1": "a", "large": "", "small": "a",
+    }  # fmt: skip

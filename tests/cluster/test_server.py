@@ -185,14 +185,14 @@ def test_the_words_of_refusals(server: Server) -> None:
 def test_metadata_written_by_a_controller_ends_a_deletion_when_nothing_holds_it(server: Server) -> None:
     item = server.create(CONFIG_MAP, "default", {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}}).object
     server.delete(CONFIG_MAP, "default", "a")
-    server.write_metadata(item, {"finalizers": None})
+    server.merge(item, {"metadata": {"finalizers": None}})
     assert server.store.get(CONFIG_MAP, "default", "a") is None
 
 
 def test_metadata_written_by_a_controller_does_not_end_a_namespace_with_content(server: Server) -> None:
     item = server.create(NAMESPACE, "", {"metadata": {"name": "a"}}).object
     server.delete(NAMESPACE, "", "a")
-    assert server.write_metadata(item, {"labels": {"x": "y"}}).meta.labels["x"] == "y"
+    assert server.merge(item, {"metadata": {"labels": {"x": "y"}}}).meta.labels["x"] == "y"
     assert server.get(NAMESPACE, "", "a").meta.deletion_timestamp is not None
 
 

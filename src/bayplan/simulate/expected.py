@@ -8,10 +8,11 @@ GPUs it is measured in CPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.model import objects
 from bayplan.model.pods import Pod
@@ -122,8 +123,7 @@ def fragmentation(sorts: Iterable[Expected], seats: Iterable[Seat]) -> float:
     total = sum(each.weight for each in wanted)
     cpu = np.array([seat.capacity[0] - seat.cpu for seat in there])
     memory = np.array([seat.capacity[1] - seat.memory for seat in there])
-    widest = max(len(seat.devices) for seat in there)
-    left = np.array([seat.devices + [0] * (widest - len(seat.devices)) for seat in there]) if with_gpus else None
+    left = _devices(there) if with_gpus else None
     free = float(cpu.clip(0).sum() if left is None else left.clip(0).sum())
     if free <= 0:
         return 0.0
@@ -138,3 +138,9 @@ def fragmentation(sorts: Iterable[Expected], seats: Iterable[Seat]) -> float:
             fits &= large.sum(axis=1) >= each.gpus
         useful += each.weight / total * float((usable * fits).sum())
     return min(1.0, max(0.0, 1 - useful / free))
+
+
+def _devices(seats: Sequence[Seat]) -> NDArray[np.int64]:
+    """What is left of each device, one row a node."""
+    widest = max(len(seat.devices) for seat in seats)
+    return np.array([seat.devices + [0] * (widest - len(seat.devices)) for seat in seats])

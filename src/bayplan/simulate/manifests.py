@@ -125,7 +125,7 @@ def workload(
     body: Doc = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
     pod = body if wanted.kind == "Pod" else _template(spec)
     identity = {"app": wanted.name}
-    if wanted.arrivals is not None:
+    if wanted.arrivals is not None and wanted.kind != "Pod":
         identity[INSTANCE] = name  # each takes care of its own pods only
     labels = {**identity, **wanted.labels}
     meta = pod["metadata"]

@@ -311,30 +311,31 @@ class Server:
 
     def replace_sections(self, item: Object, changed: Doc) -> Object:
         """Replace some sections of an object; a section that does not change is left alone, and so is the object."""
-        sections = dict(item.sections)
+        return self._write(item, item.meta, changed)
+
+    def _write(self, present: Object, meta: ObjectMeta, changed: Doc) -> Object:
+        sections = dict(present.sections)
         for name, value in changed.items():
             section = value if type(value) is Section else Section(msgspec.json.encode(value))
             if name not in sections or sections[name].raw != section.raw:
                 sections[name] = section
-        return item if sections == item.sections else self.store.put(item.kind, item.meta, sections)
-
-    def write_metadata(self, item: Object, patch: Doc) -> Object:
-        """Merge-patch the metadata of an object's present version. Raises NotFound, Conflict when it was made anew."""
-        present = self._present(item)
-        plain = msgspec.json.decode(msgspec.json.encode(present.meta))  # by way of JSON: managedFields are raw
-        meta = meta_of({"metadata": merge_patch(plain, patch)})
-        if meta == present.meta:
+        if meta == present.meta and sections == present.sections:
             return present
-        last = Object(item.kind, meta, present.sections, present.version)
+        last = Object(present.kind, meta, sections, present.version)
         if deletion.finished(last):
-            return self.store.remove(item.kind, item.namespace, item.name, last)
-        return self.store.put(item.kind, meta, present.sections)
+            return self.store.remove(present.kind, present.namespace, present.name, last)
+        return self.store.put(present.kind, meta, sections)
 
-    def write_taints(self, item: Object, taints: list[Doc] | None) -> Object:
-        """Replace the taints of a node's present version. Raises NotFound, Conflict when it was made anew."""
+    def merge(self, item: Object, patch: Doc) -> Object:
+        """Merge-patch an object's present version. Raises NotFound, Conflict when it was made anew."""
         present = self._present(item)
-        spec: Doc = present.sections["spec"].plain()
-        return self.replace_sections(present, {"spec": merge_patch(spec, {"taints": taints})})
+        meta = present.meta
+        if "metadata" in patch:
+            plain = msgspec.json.decode(msgspec.json.encode(meta))  # by way of JSON: managedFields are raw
+            meta = meta_of({"metadata": merge_patch(plain, patch["metadata"])})
+        others = {name: part for name, part in patch.items() if name != "metadata"}
+        changed = {name: merge_patch(present.sections[name].plain(), part) for name, part in others.items()}
+        return self._write(present, meta, changed)
 
     def _present(self, item: Object) -> Object:
         present = self.get(item.kind, item.namespace, item.name)

@@ -12,7 +12,7 @@ from bayplan.cluster.embedded.controllers.contract import Bind, Create, Delete, 
 from bayplan.cluster.embedded.deletion import DeleteOptions
 from bayplan.cluster.embedded.events import Recorder
 from bayplan.cluster.embedded.server import Server
-from bayplan.cluster.kinds import NODE
+from bayplan.cluster.kinds import NODE, Kind
 from bayplan.model.errors import ApiError, Conflict, NotFound
 
 _PLAIN_METADATA = {"labels", "annotations", "finalizers", "ownerReferences"}
@@ -70,15 +70,19 @@ def _set_status(write: SetStatus, _writer: Writer, server: Server) -> None:
 
 def _patch(write: Patch, _writer: Writer, server: Server) -> None:
     item = write.item
-    if write.patch.keys() == {"metadata"} and write.patch["metadata"].keys() <= _PLAIN_METADATA:
-        server.write_metadata(item, write.patch["metadata"])
-        return
-    if item.kind is NODE and write.patch.keys() == {"spec"} and write.patch["spec"].keys() == {"taints"}:
-        server.write_taints(item, write.patch["spec"]["taints"])
+    if all(_is_plain(item.kind, name, part) for name, part in write.patch.items()):
+        server.merge(item, write.patch)
         return
     body = msgspec.json.encode(write.patch)
     type_ = "application/merge-patch+json"
     server.patch(item.kind, item.namespace, item.name, type_, body, subresource=write.subresource)
+
+
+def _is_plain(kind: Kind, name: str, part: Any) -> bool:
+    """Whether a patch's part is one that nobody has a say in."""
+    if name == "metadata":
+        return part.keys() <= _PLAIN_METADATA
+    return kind is NODE and name == "spec" and part.keys() == {"taints"}
 
 
 def _bind(write: Bind, writer: Writer, server: Server) -> None:

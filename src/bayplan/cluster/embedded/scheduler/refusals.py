@@ -48,5 +48,5 @@ def _alike(pod: PodInfo) -> Hashable:
     nominated = pod.pod.status.nominated_node_name
     return (
         pod.wants, frozenset(pod.labels.items()), owner and (owner.kind, owner.name), pod.priority, spec.scheduler_name,
-        spec.preemption_policy, nominated,
+        spec.preemption_policy, nominated, pod.gpus.ask,
     )  # fmt: skip
