@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bayplan.cluster.embedded.scheduler_file import parse_configuration
 from bayplan.cluster.kinds import POD
 from bayplan.scheduling.gpus.asking import DEVICES, SHARE
@@ -67,3 +69,25 @@ def test_a_refusal_of_a_large_share_says_nothing_of_a_smaller_one() -> None:
     assert {name: node for name, (node, _) in devices(bench).items()} == {
         "s0": "a", "s1": "a", "large": "", "small": "a",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "late"),
+    [
+        pytest.param({SHARE: "900"}, ("", ""), id="a share that grew leaves less room"),
+        pytest.param({DEVICES: "1"}, ("a", "1"), id="a share that moved is packed with where it is now"),
+    ],
+)
+def test_what_a_placed_pod_says_later_counts(said: dict[str, str], late: tuple[str, str]) -> None:
+    bench = Bench(parse_configuration("gpus.yaml", CONFIGURATION))
+    bench.node("a")
+    for name in ("s0", "s1") if SHARE in said else ("s0",):
+        bench.pod(name, cpu="100m", annotations={SHARE: "600"})
+        bench.to(1)
+    for item in [*bench.world.store.objects(POD)]:
+        bench.world.server.merge(item, {"metadata": {"annotations": said}})
+    bench.run()
+    bench.to(5)
+    bench.pod("late", cpu="100m", annotations={SHARE: "300"})
+    bench.to(6)
+    assert devices(bench)["late"] == late

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
 from bayplan.scheduling.cycle import decide
 from bayplan.scheduling.decision import TieRule
 from bayplan.scheduling.fast.scheduler import FastScheduler, is_columnar
-from bayplan.scheduling.gpus.columns import GpuColumns
 from bayplan.scheduling.gpus.devices import left
-from bayplan.scheduling.plugins.gpu_policies.fragmentation import FGD, FgdArgs, TypicalPod, typical
+from bayplan.scheduling.plugins.gpu_policies.fragmentation import TypicalPod, typical
 from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.policies import GPU_POLICIES, POLICIES, profile
 from tests.scheduling.gpus.made import TYPICAL, node, placed, pod, random_cluster, random_pod
@@ -161,12 +159,3 @@ def test_typical_pods_are_the_most_frequent_until_enough() -> None:
     found = typical([often] * 90 + [seldom] * 8 + [rare] * 2)
     assert [(each.cpu_milli, each.weight) for each in found] == [(1000, 90.0), (2000, 8.0)]
     assert typical([]) == ()
-
-
-def test_what_fgd_calls_fragmented_is_all_of_it_where_no_typical_pod_fits() -> None:
-    scheduler = FastScheduler(profile("fgd"))
-    scheduler.put_node(node("n", cpu=1, gpus=2))
-    columns = GpuColumns(scheduler.state.nodes)
-    columns.sync()
-    assert FGD(FgdArgs((TypicalPod(2000, 1000, 1),))).fragmented(columns, np.zeros(1, dtype=np.intp)).tolist() == [2000]
-    assert FGD(FgdArgs((TypicalPod(500, 1000, 1),))).fragmented(columns, np.zeros(1, dtype=np.intp)).tolist() == [0]

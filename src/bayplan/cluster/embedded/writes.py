@@ -78,7 +78,7 @@ def _patch(write: Patch, _writer: Writer, server: Server) -> None:
     server.patch(item.kind, item.namespace, item.name, type_, body, subresource=write.subresource)
 
 
-def _is_plain(kind: Kind, name: str, part: Any) -> bool:
+def _is_plain(kind: Kind, name: str, part: dict[str, Any]) -> bool:
     """Whether a patch's part is one that nobody has a say in."""
     if name == "metadata":
         return part.keys() <= _PLAIN_METADATA

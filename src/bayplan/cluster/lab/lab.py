@@ -198,7 +198,7 @@ class Lab:
         if not told.startswith(f"v{self.options.kubernetes}."):
             raise LabUnavailableError(
                 f"asked for Kubernetes {self.options.kubernetes}, but {self._programs['kube-apiserver']} is {told}",
-                hint="unset KUBEBUILDER_ASSETS, or ask for the version that it holds",
+                hint="unset KUBEBUILDER_ASSETS or take it off PATH, or ask for the version that it is",
             )
 
     def start_controllers(self) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -61,12 +61,11 @@ class Found(msgspec.Struct, frozen=True):
 class Toolchain:
     """The programs of one Kubernetes minor: `1.36`."""
 
-    def __init__(self, kubernetes: str | None = None, *, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, kubernetes: str | None = None) -> None:
         self.kubernetes = kubernetes or chosen_minor()
         if self.kubernetes not in RELEASES:
             hint = f"the lab knows {', '.join(RELEASES)}"
             raise LabUnavailableError(f"no lab for Kubernetes {self.kubernetes}", hint=hint)
-        self._environment = environment
         self._go_mod = RELEASES[self.kubernetes].go_mod()
         self.release = f"v{RELEASES[self.kubernetes].kubernetes}"
         """The exact release that is pinned: `v1.36.4`."""
@@ -81,11 +80,11 @@ class Toolchain:
         return [self._find(name) for name in PROGRAMS]
 
     def _find(self, name: str) -> Found:
-        assets = self._environment.get("KUBEBUILDER_ASSETS")
+        assets = os.environ.get("KUBEBUILDER_ASSETS")
         for source, folder in (("KUBEBUILDER_ASSETS", assets), ("cache", str(self.folder))):
             if folder and os.access(Path(folder) / name, os.X_OK):
                 return Found(name, Path(folder) / name, source)
-        on_path = shutil.which(name, path=self._environment.get("PATH"))
+        on_path = shutil.which(name, path=os.environ.get("PATH"))
         if on_path and name != "kubectl":  # any kubectl may be on PATH; the lab's own is of the lab's version
             return Found(name, Path(on_path), "PATH")
         return Found(name, None, "to be built")
@@ -121,7 +120,7 @@ class Toolchain:
         flags = f"-s -w -X {stamp}.gitVersion={self.release} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={minor}"
         how = ["-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", flags]
         command = [go, "build", *how, "-o", "out/", "tool"]
-        environment = {**self._environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
+        environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             last = "\n".join(done.stderr.strip().splitlines()[-5:])
@@ -131,7 +130,7 @@ class Toolchain:
             )
 
     def _go(self, tell: Callable[[str], None]) -> str:
-        go = shutil.which("go", path=self._environment.get("PATH"))
+        go = shutil.which("go", path=os.environ.get("PATH"))
         if go is not None and _go_version(go) >= _LEAST_GO:
             return go
         folder = cache_folder() / "go"

@@ -10,7 +10,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -115,10 +115,13 @@ class Client:
 
         The first piece is empty, and comes as soon as the answer has begun.
         """
-        async with self._exchange(_Request("GET", path, query, accept=accept)) as response:
+        async with (
+            self._exchange(_Request("GET", path, query, accept=accept)) as response,
+            aclosing(response.aiter_bytes()) as pieces,
+        ):
             yield b""
             try:
-                async for piece in response.aiter_bytes():
+                async for piece in pieces:
                     yield piece
             except httpx2.HTTPError as error:
                 raise broken(error, self._access.server) from error

@@ -156,8 +156,9 @@ class Kept:
         if statics is None or not self._is_served(pod):
             return None
         asks = asked_of(pod, self._state, self._profile)
-        gpus = GpuRow(self._policy, self._policy_weight, pod, self._gpus) if self._gpus else None
-        if gpus is not None:
+        gpus = None
+        if self._gpus and (self._policy or pod.gpus.ask.number):  # else it has no word
+            gpus = GpuRow(self._policy, self._policy_weight, pod, self._gpus)
             gpus.seen = self._entries
         shape = Shape(pod, asks, statics, self._spread(pod), self._affinity(pod), gpus)
         most = _LEFT_BEHIND * self._most

@@ -4,7 +4,7 @@ Each check takes a value and returns what is wrong with it, in upstream's words;
 lists are shared between calls and not to be changed: most values repeat, so the answers are kept.
 
 Source of truth: apimachinery pkg/util/validation and pkg/api/validate/content. The two packages word lengths
-differently ("characters", "bytes"), and so does this module. Lengths count bytes, as Go does.
+differently ("characters", "bytes"), and so do this module and `model.label_rules`. Lengths count bytes, as Go does.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, NetmaskValueError, ip_network
 
+from bayplan.model.label_rules import label_key_problems, label_value_problems
+
 IPAddress = IPv4Address | IPv6Address
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _UNDERSCORED = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 
 _cached = lru_cache(maxsize=8192)
 
 
-def too_long(most: int, unit: str = "characters") -> str:
+def too_long(most: int) -> str:
     """The text for a value of more than `most` bytes."""
-    return f"must be no more than {most} {unit}"
+    return f"must be no more than {most} characters"
 
 
 def between(low: int, high: int) -> str:
@@ -55,8 +56,8 @@ class _Pattern:
         self.text = regex_text(message, pattern, *examples)
         self.most = most
 
-    def faults(self, value: str, unit: str = "characters") -> list[str]:
-        faults = [too_long(self.most, unit)] if self.most and size(value) > self.most else []
+    def faults(self, value: str) -> list[str]:
+        faults = [too_long(self.most)] if self.most and size(value) > self.most else []
         if not self.matches(value):
             faults.append(self.text)
         return faults
@@ -91,21 +92,6 @@ _UNDERSCORED_RULE = _Pattern(
     "example.com",
     most=253,
 )
-_QUALIFIED_RULE = _Pattern(
-    _QUALIFIED,
-    f"must consist of alphanumeric characters, '-', '_' or '.', {_ALNUM_ENDS}",
-    "MyName",
-    "my.name",
-    "123-abc",
-)
-_VALUE_RULE = _Pattern(
-    f"({_QUALIFIED})?",
-    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ALNUM_ENDS}",
-    "MyValue",
-    "my_value",
-    "12345",
-    most=63,
-)
 _CONFIG_KEY_RULE = _Pattern(
     "[-._a-zA-Z0-9]+",
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
@@ -125,7 +111,6 @@ _PATH_RULE = _Pattern(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", "Invalid path")
 dns1035_label = _cached(_DNS_1035_RULE.faults)
 dns1123_subdomain = _cached(_SUBDOMAIN_RULE.faults)
 dns1123_subdomain_with_underscore = _cached(_UNDERSCORED_RULE.faults)
-label_value = _cached(partial(_VALUE_RULE.faults, unit="bytes"))
 percent = _cached(_PERCENT_RULE.faults)
 http_header_name = _cached(_HEADER_RULE.faults)
 http_path = _cached(_PATH_RULE.faults)
@@ -143,22 +128,13 @@ def dns1123_label(value: str) -> list[str]:
 @_cached
 def qualified_name(value: str) -> list[str]:
     """A label key: a name with an optional DNS subdomain before a slash."""
-    prefix, slash, name = value.rpartition("/")
-    if "/" in prefix:
-        return [
-            f"a valid label key {_QUALIFIED_RULE.text} with an optional DNS subdomain prefix and '/' "
-            "(e.g. 'example.com/MyName')"
-        ]
-    faults: list[str] = []
-    if slash and not prefix:
-        faults.append("prefix part must be non-empty")
-    elif slash:
-        faults += [f"prefix part {fault}" for fault in _SUBDOMAIN_RULE.faults(prefix, "bytes")]
-    if not name:
-        faults.append("name part must be non-empty")
-    elif size(name) > 63:
-        faults.append(f"name part {too_long(63, 'bytes')}")
-    return faults + [f"name part {fault}" for fault in _QUALIFIED_RULE.faults(name)]
+    return [*label_key_problems(value)]
+
+
+@_cached
+def label_value(value: str) -> list[str]:
+    """The value of a label."""
+    return [*label_value_problems(value)]
 
 
 def port_number(value: int) -> list[str]:

@@ -33,6 +33,7 @@ from bayplan.model.storage import StorageClass
 from bayplan.model.workloads import ReplicaSet, ReplicationController, StatefulSet
 from bayplan.node.annotations.holdings import HOLDINGS
 from bayplan.node.annotations.managers import seen_of
+from bayplan.scheduling.gpus.asking import DEVICES, SHARE
 from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.queue.watching import observe, observe_pod
 
@@ -101,7 +102,9 @@ class Knowledge:
             return False
         if old.meta.deletion_timestamp != new.meta.deletion_timestamp or old.meta.labels != new.meta.labels:
             return False
-        if _holds_otherwise(before, pod):
+        if _holds_otherwise(before, pod) or any(
+            old.meta.annotations.get(name) != new.meta.annotations.get(name) for name in (SHARE, DEVICES)
+        ):
             return False
         if not pod.is_terminal:
             self._lately[new.key] = new
@@ -229,4 +232,4 @@ def _is_same_but_bound(old: Object, new: Object) -> bool:
 
 def _faces(pod: PodInfo) -> tuple[object, ...]:
     """What others see of a placed pod."""
-    return pod.labels, pod.wants, pod.priority, pod.terminating, pod.requests
+    return pod.labels, pod.wants, pod.priority, pod.terminating, pod.requests, pod.gpus

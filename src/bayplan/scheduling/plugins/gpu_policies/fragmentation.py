@@ -123,13 +123,6 @@ class FGD(GpuPolicy):
         points = self._by_device(request, columns, np.zeros(1, dtype=np.intp))
         return (int(points[0].argmax()),)
 
-    def fragmented(self, columns: GpuColumns, at: Positions) -> Floats:
-        """How much of what is left of nodes' GPUs is of no use, in thousandths of a device."""
-        left = columns.left[at]
-        usable, able = self._usable(left)
-        found: Floats = left.sum(axis=1) - self._of_use(usable, able, columns, columns.cpu[at], at)
-        return found
-
     def _usable(self, left: Ints) -> tuple[Ints, Ints]:
         """For each node and typical pod what is left of devices that are large enough, and how many these are."""
         large = left[:, :, None] >= self._expected.milli

@@ -1,6 +1,7 @@
 """Four ways to fill nodes up: by what is left, by alignment, by device, by like with like.
 
-Scores are whole numbers from 0 to 100, cut off and not rounded, as the authors' simulator has them: ties depend on it.
+Scores are whole numbers, cut off and not rounded, as the authors' simulator has them: ties depend on it. They are 0 to
+100 on nodes up to MOST_CPU and MOST_GPU; larger ones may fall below.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from bayplan.scheduling.pods import PodInfo
 
 MOST_CPU = 128_000
-"""The largest node there is, by which CPUs are made comparable with GPUs; and its GPUs."""
+"""The largest node of the paper's trace, by which CPUs are made comparable with GPUs; and its GPUs."""
 MOST_GPU = 8 * WHOLE
 _TIER = MAX_SCORE // 4
 

@@ -2,7 +2,7 @@
 
 A policy says what a node is worth to a pod from that node alone, for many nodes at once. The same formula serves a
 single decision that is to be explained (`score`, over columns made for it) and the rows that are kept between decisions
-(`fast.policy`).
+(`fast.gpu_rows`).
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ pkg/apis/core/validation (the rules). Only cpu, memory and huge pages exist at p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from bayplan.cluster.embedded.admission.fields import Doc, Errors
 from bayplan.cluster.embedded.admission.pods.resources import (
     is_hugepages,
@@ -18,40 +20,48 @@ from bayplan.model.resources import CPU, MEMORY, is_pod_level
 Amounts = dict[str, Quantity]
 
 
-def aggregate(spec: Doc, field: str) -> Amounts:
-    """The containers' `requests` or `limits` together.
+def aggregate(spec: Doc, side: str) -> Amounts:
+    """The containers' `requests` or `limits` together."""
+    return summed(spec, lambda container, _: amounts_of(container.get("resources"), side))
+
+
+def summed(spec: Doc, of: Callable[[Doc, bool], Amounts]) -> Amounts:
+    """The same where `of` says what one container counts for, given whether it can be resized.
 
     Main containers and sidecars run side by side; a plain init container runs alone beside the sidecars before it.
     """
     total: Amounts = {}
     for container in spec.get("containers") or ():
-        _add(total, _amounts(container, field))
+        add(total, of(container, True))
     sidecars: Amounts = {}
     starting: Amounts = {}
     for container in spec.get("initContainers", ()):
-        own = _amounts(container, field)
-        if container.get("restartPolicy") == "Always":
-            _add(total, own)
-            _add(sidecars, own)
-            _raise(starting, sidecars)
+        sidecar = container.get("restartPolicy") == "Always"
+        own = of(container, sidecar)
+        if sidecar:
+            add(total, own)
+            add(sidecars, own)
+            raise_to(starting, sidecars)
         else:
-            _add(own, sidecars)
-            _raise(starting, own)
-    _raise(total, starting)
+            add(own, sidecars)
+            raise_to(starting, own)
+    raise_to(total, starting)
     return total
 
 
-def _amounts(container: Doc, field: str) -> Amounts:
-    listed = container.get("resources", {}).get(field, {})
-    return {name: parse(text) for name, text in listed.items()}
+def amounts_of(resources: Mapping[str, Mapping[str, str]] | None, side: str) -> Amounts:
+    """One side of resources."""
+    return {name: parse(text) for name, text in (resources or {}).get(side, {}).items()}
 
 
-def _add(total: Amounts, more: Amounts) -> None:
+def add(total: Amounts, more: Amounts) -> None:
+    """Add, name by name."""
     for name, amount in more.items():
         total[name] = total[name] + amount if name in total else amount
 
 
-def _raise(total: Amounts, least: Amounts) -> None:
+def raise_to(total: Amounts, least: Amounts) -> None:
+    """Raise what is less, name by name."""
     for name, amount in least.items():
         if name not in total or amount > total[name]:
             total[name] = amount
