@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -297,6 +296,5 @@ def _finish(stage: Stage, wish: _Wish) -> None:
     from bayplan.cli.display.lines import usage_lines
 
     speed = "" if wish.virtual is not None else f" at {wish.speed:g} times its speed"
-    events = Counter(event for _, event, _ in stage.happened)
-    for line in usage_lines(stage.tally.usage(stage.now), speed, stage.refusals, events):
+    for line in usage_lines(stage.tally.usage(stage.now), speed, stage.refusals, stage.events):
         click.echo(line)

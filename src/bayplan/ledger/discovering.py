@@ -7,8 +7,9 @@ import msgspec
 from bayplan.cluster.kinds import KINDS, RESOURCE_CLAIM, Kind
 from bayplan.cluster.live.client import ANSWER, Client
 from bayplan.cluster.live.config import Access
+from bayplan.cluster.salvage import UNREADABLE
 from bayplan.model.clock import Clock
-from bayplan.model.errors import NotFound
+from bayplan.model.errors import NotFound, ServerError
 
 
 class _Resource(msgspec.Struct, frozen=True):
@@ -18,7 +19,7 @@ class _Resource(msgspec.Struct, frozen=True):
 
 
 class _Resources(msgspec.Struct, frozen=True):
-    resources: tuple[_Resource, ...] = ()
+    resources: tuple[_Resource, ...] | None = ()
 
 
 class LiveKinds:
@@ -42,7 +43,11 @@ class LiveKinds:
                 answer = await self._client.call("GET", f"/apis/{api_version}" if group else f"/api/{version}")
             except NotFound:
                 return None
-            for each in msgspec.json.decode(answer, type=_Resources).resources:
+            try:
+                resources = msgspec.json.decode(answer, type=_Resources).resources or ()
+            except UNREADABLE as error:
+                raise ServerError(f"{api_version}: the list of its kinds cannot be read: {error}") from error
+            for each in resources:
                 if "/" not in each.name:
                     kind = Kind(group, version, each.kind, each.name, each.namespaced)
                     self._found[api_version, each.kind] = kind

@@ -13,13 +13,14 @@ itself, because a recorder that cannot write does not read either.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, POD, Kind
 from bayplan.cluster.objects import Object
+from bayplan.cluster.paging import all_of
 from bayplan.cluster.port import Cluster, PatchType
 from bayplan.ledger.listeners import CONTROLLERS
 from bayplan.model.clock import SECOND, Clock, Instant
@@ -30,9 +31,9 @@ log = get_logger(__name__)
 
 FINALIZER = "bayplan.dev/ledger"
 DEADLINE = 60 * SECOND
+"""A finalizer must free its object after so long, saved or not."""
 _SWEEP_EVERY = 10 * SECOND
 _RETRY = SECOND
-_PAGE = 500
 _ROUNDS = 5
 
 
@@ -133,7 +134,7 @@ class Finalizers:
     async def _take_up(self) -> bool:
         """Decide by what an earlier run stored; whatever is newer comes by itself. Whether that worked."""
         try:
-            async for obj in _all(self._cluster, POD):
+            async for obj in all_of(self._cluster, POD):
                 if obj.uid not in self._marks and obj.version <= self._stored.get(obj.uid, 0):
                     self.durable([obj])
         except BayplanError as error:
@@ -190,11 +191,12 @@ class Finalizers:
             since = stuck_since()
             if since is None or self._clock.now() - since < DEADLINE - _SWEEP_EVERY:
                 continue
-            try:
-                freed = sum([await sweep(self._cluster, kind, going_only=True) for kind in kinds()])
-            except BayplanError as error:
-                log.warning("finalizers not swept", why=error.message)
-                continue
+            freed = 0
+            for kind in kinds():
+                try:
+                    freed += await sweep(self._cluster, kind, going_only=True)
+                except BayplanError as error:  # one that may not be read must not keep the others
+                    log.warning("finalizers not swept", why=error.message)
             self.removed += freed
             if freed:
                 log.warning("finalizers given up", objects=freed, why="nothing could be stored for a minute")
@@ -231,7 +233,7 @@ async def kinds_with_finalizers(cluster: Cluster) -> list[Kind]:
     """The kinds of which objects may have the finalizer: pods, and whatever may stand above them in this cluster."""
     custom = [
         Kind(spec["group"], version["name"], spec["names"]["kind"], spec["names"]["plural"], spec["scope"] != "Cluster")
-        async for obj in _all(cluster, CUSTOM_RESOURCE_DEFINITION)
+        async for obj in all_of(cluster, CUSTOM_RESOURCE_DEFINITION)
         for spec in (obj.doc()["spec"],)
         for version in spec["versions"]
         if version["storage"] and version["served"]
@@ -242,20 +244,8 @@ async def kinds_with_finalizers(cluster: Cluster) -> list[Kind]:
 async def _held(cluster: Cluster, kind: Kind, *, going_only: bool) -> list[Mark]:
     """How to free each object that has the finalizer."""
     marks: list[Mark] = []
-    async for obj in _all(cluster, kind):
+    async for obj in all_of(cluster, kind):
         meta = obj.meta
         if FINALIZER in meta.finalizers and (meta.deletion_timestamp is not None or not going_only):
             marks.append(_mark(obj, on=False))
     return marks
-
-
-async def _all(cluster: Cluster, kind: Kind) -> AsyncIterator[Object]:
-    """All objects of a kind, a page at a time."""
-    after = ""
-    while True:
-        page = await cluster.list(kind, limit=_PAGE, after=after)
-        for obj in page.items:
-            yield obj
-        after = page.next
-        if not after:
-            return

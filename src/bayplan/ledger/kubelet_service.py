@@ -15,6 +15,7 @@ import msgspec
 
 from bayplan.cluster.kinds import ENDPOINT_SLICE, NODE, SERVICE, Kind
 from bayplan.cluster.objects import Object
+from bayplan.cluster.paging import all_of
 from bayplan.cluster.port import Cluster
 from bayplan.model.clock import SECOND, Clock, Instant
 from bayplan.model.errors import AlreadyExists, BayplanError, Conflict, NotFound
@@ -33,7 +34,6 @@ _MOST = 1000
 """Addresses of one slice: the API server takes no more."""
 _OURS = {"kubernetes.io/service-name": NAME, "endpointslice.kubernetes.io/managed-by": "bayplan-ledger"}
 _SELECTOR = ",".join(f"{key}={value}" for key, value in _OURS.items())
-_PAGE = 500
 
 Family = Literal["IPv4", "IPv6"]
 Port = dict[str, Any]
@@ -186,8 +186,8 @@ async def keep_kubelet_service(cluster: Cluster, clock: Clock, ports: Sequence[i
 
 async def reconcile(cluster: Cluster, ports: Sequence[int] = CURRENT) -> int:
     """One look; how many writes it took."""
-    nodes = [each.view(Node) for each in await _all(cluster, NODE, None, "")]
-    slices = await _all(cluster, ENDPOINT_SLICE, NAMESPACE, _SELECTOR)
+    nodes = [each.view(Node) async for each in all_of(cluster, NODE)]
+    slices = [each async for each in all_of(cluster, ENDPOINT_SLICE, NAMESPACE, labels=_SELECTOR)]
     try:
         service: Object | None = await cluster.get(SERVICE, NAME, NAMESPACE)
     except NotFound:
@@ -196,17 +196,6 @@ async def reconcile(cluster: Cluster, ports: Sequence[int] = CURRENT) -> int:
     for write in writes:
         await _apply(cluster, write)
     return len(writes)
-
-
-async def _all(cluster: Cluster, kind: Kind, namespace: str | None, labels: str) -> list[Object]:
-    found: list[Object] = []
-    after = ""
-    while True:
-        page = await cluster.list(kind, namespace, labels=labels, limit=_PAGE, after=after)
-        found += page.items
-        after = page.next
-        if not after:
-            return found
 
 
 async def _apply(cluster: Cluster, write: Write) -> None:

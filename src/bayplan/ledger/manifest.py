@@ -54,15 +54,21 @@ def _object(api_version: str, kind: str, namespace: str, name: str = NAME) -> Do
 
 def _environment(settings: LedgerSettings) -> list[Document]:
     """The settings that are not their defaults; the database, with its password, from the Secret."""
-    secret = {"secretKeyRef": {"name": NAME, "key": DATABASE_KEY}}
+    secret = [DATABASE_KEY, *(["prometheus"] if "@" in settings.prometheus else [])]
     told = {
         f"ledger.{name}": str(plain(value))
         for name, value in msgspec.structs.asdict(settings).items()
-        if name not in ("database", "spool") and value != SETTINGS[f"ledger.{name}"].default
+        if name not in (*secret, "spool") and value != SETTINGS[f"ledger.{name}"].default
     }
     told = {"health.bind": "0.0.0.0", "log.format": "json", "ledger.spool": _SPOOL, **told}  # noqa: S104 - the kubelet asks from outside the pod
     return [
-        {"name": SETTINGS["ledger.database"].variable, "valueFrom": secret},
+        *(
+            {
+                "name": SETTINGS[f"ledger.{key}"].variable,
+                "valueFrom": {"secretKeyRef": {"name": NAME, "key": key}},
+            }
+            for key in secret
+        ),
         *({"name": SETTINGS[key].variable, "value": value} for key, value in told.items()),
     ]
 

@@ -30,7 +30,7 @@ class NotLeaderError(TemporaryError):
 
 
 class Outlet:
-    """The only way into the store. One `put` at a time; `run` beside it."""
+    """The only way into the store. One `put` at a time; `run` and `commit` beside it."""
 
     def __init__(
         self, store: Store, spool: Spool | None, clock: Clock, *, may_write: Callable[[], bool] = lambda: True
@@ -56,6 +56,13 @@ class Outlet:
         while not await self._taken(rows):
             await self._clock.sleep_until(Instant(self._clock.now() + pause))
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def commit(self, rows: Rows) -> None:
+        """Into the database or nowhere, for what can be asked for again. Raises as `put`, and StoreUnavailableError."""
+        self._check()
+        await self._store.commit(rows)
+        self.transactions += 1
+        self.rows += len(rows)
 
     async def _taken(self, rows: Rows) -> bool:
         if not self.spool and await self._commit(rows):  # a spool is false when it is empty
@@ -103,9 +110,8 @@ class Outlet:
         return True
 
     async def _commit(self, rows: Rows) -> bool:
-        self._check()
         try:
-            await self._store.commit(rows)
+            await self.commit(rows)
         except StoreUnavailableError as error:
             self._failed(error)
             if not self.away:
@@ -115,8 +121,6 @@ class Outlet:
         if self.away:
             log.info("database back")
         self.away = False
-        self.transactions += 1
-        self.rows += len(rows)
         log.debug("batch stored", rows=len(rows))
         return True
 

@@ -124,21 +124,23 @@ async def _patiently(service: Service, ask: Callable[[], Awaitable[T]]) -> T:
     meanwhile, on disk neither: what is new is only seen beside what the database remembers.
     """
     clock, away = service.clock, False
-    while True:
-        try:
-            found = await ask()
-        except TemporaryError as error:
-            if not away:
-                log.warning("waiting for the database", why=error.message)
-                service.health.set_not_ready(f"waiting for the database: {error.message}")
-            away = True
-            await clock.sleep_until(Instant(clock.now() + _RETRY))
-        else:
-            if away:
-                log.info("database back")
-            if away and not service.stopping:
-                service.health.set_ready()
-            return found
+    try:
+        while True:
+            try:
+                found = await ask()
+            except TemporaryError as error:
+                if not away:
+                    log.warning("waiting for the database", why=error.message)
+                    service.health.set_not_ready(f"waiting for the database: {error.message}")
+                away = True
+                await clock.sleep_until(Instant(clock.now() + _RETRY))
+            else:
+                if away:
+                    log.info("database back")
+                return found
+    finally:  # also where the lease is lost meanwhile: whoever waits for it is ready
+        if away and not service.stopping:
+            service.health.set_ready()
 
 
 async def _unless_stopped(service: Service, work: Coroutine[None, None, T]) -> T | None:
@@ -198,7 +200,7 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
         if ledger.monitor is not None:
             work["measurements"] = ledger.monitor.run(ledger.cluster, store, outlet, clock)
         if settings.retention.micros:
-            work["retention"] = _keep_pruned(service, ledger)
+            work["retention"] = _keep_pruned(service, ledger, stamps)
         log.info("recording started", cluster=ledger.cluster, database=store.address.shown, pods=len(kept.pods))
         await _together(work)
     finally:
@@ -234,9 +236,9 @@ async def server_time(cluster: LiveCluster) -> Instant | None:
     return cluster.server_time()
 
 
-async def _keep_pruned(service: Service, ledger: Ledger) -> None:
+async def _keep_pruned(service: Service, ledger: Ledger, stamp: Callable[[], Instant]) -> None:
     while True:
-        before = Instant(service.clock.now() - service.settings.ledger.retention.micros)
+        before = Instant(stamp() - service.settings.ledger.retention.micros)
         try:
             log.info("pruned", **msgspec.structs.asdict(await prune(ledger.store, ledger.cluster, before)))
         except TemporaryError as error:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from bayplan.cluster.kinds import NODE, POD, Kind
 from bayplan.cluster.live.reflector import Batch, Source
@@ -28,6 +29,7 @@ from bayplan.ledger.store.port import Remembered
 from bayplan.ledger.streams import DEVICES, Ended, FindKind, Item, Stream, Streams
 from bayplan.model.clock import Clock, Instant
 from bayplan.model.errors import BayplanError
+from bayplan.service.collecting import seldom
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
@@ -96,15 +98,8 @@ class Recorder:
         self._streams.begin()
         replaying = asyncio.create_task(self._outlet.run(), name="replay of the spool")
         try:
-            while True:
-                items = await self._gather(replaying)
-                rows = await self._digest(items)
-                await self._written()
-                if len(rows):
-                    work = self._write(rows, self._versions(items), self._unread())
-                    self._writing = asyncio.create_task(work, name="transaction")
-                self._streams.settle()
-                self.recording.collect(self._stamp())
+            with seldom():
+                await self._record(replaying)
         finally:
             await self._streams.end()
             replaying.cancel()
@@ -112,6 +107,17 @@ class Recorder:
             if self._writing is not None and self._outlet.away:
                 self._writing.cancel()
             await self._last_written()
+
+    async def _record(self, replaying: asyncio.Task[None]) -> NoReturn:
+        while True:
+            items = await self._gather(replaying)
+            rows = await self._digest(items)
+            await self._written()
+            if len(rows):
+                work = self._write(rows, self._versions(items), self._unread())
+                self._writing = asyncio.create_task(work, name="transaction")
+            self._streams.settle()
+            self.recording.collect(self._stamp())
 
     # --- taking in
 
@@ -132,12 +138,22 @@ class Recorder:
         if replaying.done():
             replaying.result()
         items = [first.result()] if first.done() and not first.cancelled() else []
-        while items and sum(item.size for item in items) < self._most_changes and not inbox.empty():
-            items.append(inbox.get_nowait())
+        if items:
+            self._fill(items)
         return items
 
-    async def _digest(self, items: Sequence[Item]) -> Rows:
-        """What batches add to the ledger, with how far each stream is told by them."""
+    def _fill(self, items: list[Item]) -> None:
+        """Add what else has come, as much as one transaction takes in."""
+        inbox, size = self._streams.inbox, sum(item.size for item in items)
+        while size < self._most_changes and not inbox.empty():
+            items.append(inbox.get_nowait())
+            size += items[-1].size
+
+    async def _digest(self, items: list[Item]) -> Rows:
+        """What batches add to the ledger, with how far each stream is told by them.
+
+        What comes while the transaction before is under way comes along: there is nothing to wait with it for.
+        """
         rows, at = Rows(), self._stamp()
         touched: dict[str, Stream] = {}
         for stream, batch, came in items:
@@ -147,6 +163,8 @@ class Recorder:
             await self._take(stream, batch, came, rows)
             if stream.revision:
                 touched[stream.kind.resource] = stream
+            if self._writing is not None and not self._writing.done():
+                self._fill(items)
         self.recording.settle(at, rows)
         for resource, stream in touched.items():
             rows.add(self._position(resource, stream, at))

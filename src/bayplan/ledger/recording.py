@@ -7,7 +7,6 @@ the pod. Of objects nothing is kept beyond the batch but what `KnownPod`, `Known
 
 from __future__ import annotations
 
-import functools
 from collections import OrderedDict
 from collections.abc import Iterable
 
@@ -24,7 +23,7 @@ from bayplan.ledger.differ.reading import Odd, identity
 from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.owners import Owners, PodLink
 from bayplan.ledger.rows import Disruption, GpuPod, GpuWorkload, Rows, WorkloadSnapshot
-from bayplan.ledger.snapshots import pack
+from bayplan.ledger.snapshots import lay_out
 from bayplan.ledger.status.kinds import GroupKind
 from bayplan.ledger.store.port import Remembered
 from bayplan.model.clock import SECOND, Instant
@@ -73,7 +72,7 @@ class Recording:
         self.cluster = cluster
         self.odd: list[tuple[str, Odd]] = []
         """What was wrong with objects, and which; the shell reports and clears it."""
-        self.met: list[GpuWorkload] = []
+        self.met: tuple[GpuWorkload, ...] = ()
         """Workloads that the latest `settle` told of for the first time."""
         self._vendors = vendors or GpuVendors()
         self._people = people
@@ -88,8 +87,6 @@ class Recording:
         """Pods, by node, whose GPUs have no model yet."""
         for known in self.pods.values():
             self._await_model(known)
-        self._told = {row.uid for row in kept.workloads}
-        """Workloads that have a row."""
         self._versions: dict[str, tuple[Object, bool]] = {}
         """The workloads' objects of this batch, and whether each is gone with it."""
         self._gone: OrderedDict[str, GpuPod] = OrderedDict()
@@ -118,9 +115,12 @@ class Recording:
     def take(self, kind: Kind, changes: Iterable[Change], when: When, rows: Rows) -> None:
         """Add what changes of one kind bring."""
         one = self._by_kind.get(kind, self._workload)
-        seen = functools.cache(lambda after: self._seen(when.at, after))
+        seen = self._seen(when.at, None)
         for change in changes:
-            one(change, seen(when.inferred_after(change)), rows)
+            after = when.inferred_after(change)
+            if after != seen.inferred_after:
+                seen = self._seen(when.at, after)
+            one(change, seen, rows)
 
     def settle(self, at: Instant, rows: Rows) -> None:
         """Add what follows from the batch for others: pods and nodes with claims, the workloads above, pods below."""
@@ -132,22 +132,15 @@ class Recording:
             self._refresh(uid, seen, rows)
         told = self.owners.flush(at)
         rows.extend(told.rows)
-        self.met = []
+        self.met = told.met
         for uid, root in told.roots.items():
             if uid in self._gone:
                 self._gone[uid] = msgspec.structs.replace(self._gone[uid], root_uid=root)
                 rows.add(self._gone[uid])
             self._refresh(uid, seen, rows)
-        for row in told.rows.by_type.get(GpuWorkload, ()):
-            assert isinstance(row, GpuWorkload)
-            if row.uid not in self._told:
-                self._told.add(row.uid)
-                self.met.append(row)
         for uid, (obj, gone) in self._versions.items():
-            if uid in self._told:
+            if self.owners.is_told(uid):
                 self._snapshot(uid, obj, at, rows, gone=gone)
-            if gone:
-                self._told.discard(uid)
         self._versions = {}
         self.odd += [("", each) for each in told.odd]
 
@@ -327,7 +320,7 @@ class Recording:
         self.owners.pod(PodLink(facts.uid, facts.namespace, facts.owner, now.row.gpu_allocated, facts.phase), at)
 
     def _snapshot(self, uid: str, obj: Object, at: Instant, rows: Rows, *, gone: bool) -> None:
-        packed = pack(obj)
+        packed = lay_out(obj)
         if packed.spec_hash:
             rows.add(packed.blob(self.cluster, at))
         rows.add(

@@ -15,6 +15,7 @@ is understood, and all of a batch are compressed in one call, by a thread, where
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import threading
 from pathlib import Path
@@ -23,6 +24,7 @@ import msgspec
 import zstandard
 from msgspec.structs import replace
 
+from bayplan.cluster.kinds import Kind
 from bayplan.cluster.objects import Object
 from bayplan.ledger.rows import PodSnapshot, Row, Rows, SpecBlob, WorkloadSnapshot
 from bayplan.model.clock import Instant
@@ -118,16 +120,18 @@ def _is_plain(data: bytes) -> bool:
 
 def split(obj: Object) -> tuple[bytes, bytes]:
     """An object's specification (empty where it has none) and everything else, both as JSON."""
-    parts = [
-        f'{{"kind":"{obj.kind.name}","apiVersion":"{obj.kind.api_version}","metadata":'.encode(),
-        _ENCODE(obj.meta),
-    ]
+    parts = [_beginning(obj.kind), _ENCODE(obj.meta)]
     for name, section in obj.sections.items():
         if name != "spec":
             parts += (b",", _ENCODE(name), b":", section.raw)
     parts.append(b"}")
     spec = obj.sections.get("spec")
     return (b"" if spec is None else spec.raw), b"".join(parts)
+
+
+@functools.lru_cache(maxsize=256)
+def _beginning(kind: Kind) -> bytes:
+    return f'{{"kind":"{kind.name}","apiVersion":"{kind.api_version}","metadata":'.encode()
 
 
 def lay_out(obj: Object, spec_hash: bytes = b"") -> Packed:

@@ -14,7 +14,7 @@ from bayplan.cluster.kinds import Kind
 from bayplan.cluster.port import Cluster
 from bayplan.model.clock import SECOND, Instant, VirtualClock
 from bayplan.model.errors import ApiError, TooManyRequests
-from bayplan.simulate.actions import Action, Evict, MayLeave
+from bayplan.simulate.actions import Action, Create, Evict, MayLeave
 from bayplan.simulate.deeds import Doer
 from bayplan.simulate.director import Director
 from bayplan.simulate.driver import do, told
@@ -67,6 +67,8 @@ class Acting:
         except ApiError as error:
             if told(action) not in self._forbidden:
                 self.denied(action, error, now)
+            if isinstance(action, Create):
+                self.migrations.not_made((action.made.namespace, action.made.name))
             if self._asks_again(action, error):
                 self._forbidden.add(told(action))
                 self.load.later(now + _AGAIN - self.start, action)

@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.cluster.kinds import Kind
 from bayplan.simulate.fault_kinds import Fault, FaultKind
-from bayplan.simulate.scenario import Scenario
+from bayplan.simulate.scenario import Arrivals, Scenario
 from bayplan.simulate.scenario_faults import one_of, twice
 from bayplan.simulate.scenario_ground import SCALABLE, Ground
 from bayplan.simulate.timeline import (
@@ -126,13 +126,22 @@ def _of_workload(path: str, deed: More | Fewer | Resize | Pace, scenario: Scenar
         known = [f"{each.namespace}/{each.name}" for each in scenario.workloads] + [each.name for each in scenario.vms]
         yield one_of(f"{path}.workload", "one workload", deed.workload, [*known, *ground.workloads])
         return
-    arrives = (found or vms)[0].arrivals is not None
-    if isinstance(deed, Pace) and not arrives:
-        yield Fault(f"{path}.workload", "expected a workload with arrivals", FaultKind.TOGETHER)
+    arrivals = (found or vms)[0].arrivals
+    arrives = arrivals is not None
+    if isinstance(deed, Pace):
+        yield from _paced(path, arrivals)
     if isinstance(deed, More | Fewer) and found and not arrives:
         yield Fault(f"{path}.workload", "expected a workload with arrivals; scale suits this one", FaultKind.TOGETHER)
     if isinstance(deed, Resize) and (arrives or not found or found[0].kind not in ("Deployment", "StatefulSet")):
         message = "expected a Deployment or StatefulSet that is there from the start"
+        yield Fault(f"{path}.workload", message, FaultKind.TOGETHER)
+
+
+def _paced(path: str, arrivals: Arrivals | None) -> Iterator[Fault]:
+    if arrivals is None:
+        yield Fault(f"{path}.workload", "expected a workload with arrivals", FaultKind.TOGETHER)
+    elif arrivals.per_hour is None and arrivals.every is None:
+        message = "expected a workload whose arrivals have perHour or every"
         yield Fault(f"{path}.workload", message, FaultKind.TOGETHER)
 
 

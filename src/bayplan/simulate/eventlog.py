@@ -21,8 +21,6 @@ import msgspec
 
 from bayplan.model.errors import PermanentError
 
-VERSION = 1
-
 
 class EventLogError(PermanentError):
     """A run's log cannot be read."""
@@ -39,7 +37,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 class Began(Line, frozen=True, kw_only=True, tag="began"):
     """The run."""
 
-    version: int = VERSION
     scenario: str
     digest: str
     """Of the scenario: equal where the scenarios are."""

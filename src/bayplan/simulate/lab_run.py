@@ -16,6 +16,8 @@ from typing import Any
 from bayplan.cluster.kinds import NODE, POD, SERVICE_ACCOUNT, Kind
 from bayplan.cluster.lab.lab import Lab, LabOptions
 from bayplan.cluster.live.cluster import LiveCluster
+from bayplan.cluster.live.reflector import Reflector
+from bayplan.cluster.live.reflector_core import Change
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Clock, Instant, SystemClock
 from bayplan.model.errors import NotFound, PermanentError
@@ -98,22 +100,12 @@ async def on_lab(
 ) -> Summary:
     """A whole run. Raises LabUnavailableError where there is no lab to be had."""
     options = LabOptions(scheduler_config=_configured(order.policy, scheduler_config))
-    lab = await asyncio.to_thread(_started, options)
+    lab = await asyncio.to_thread(lambda: Lab(options, name="simulate").__enter__())
     try:
         async with LiveCluster.find(lab.kubeconfig) as cluster:
             return await _LabRun(order, cluster, log).go(stopping)
     finally:
         await asyncio.to_thread(lab.close)
-
-
-def _started(options: LabOptions) -> Lab:
-    lab = Lab(options, name="simulate")
-    try:
-        lab.start()
-    except BaseException:
-        lab.close()
-        raise
-    return lab
 
 
 def _configured(policy: str, file: Path | None) -> dict[str, Any] | None:
@@ -165,18 +157,32 @@ class _LabRun:
         return run.finish(self._clock.now(), complete=False)
 
     async def _ready_for(self, action: object) -> None:
-        """A namespace takes pods once it has its service account, and the first pods shall find all nodes."""
+        """A namespace takes pods once it has its service account, and the first pods shall find all nodes.
+
+        Raises LabRunError when that takes too long.
+        """
         made = action.made if isinstance(action, Create) else None
         if made is None or not made.namespace:
             self._settled = self._settled and not (made is not None and made.kind is NODE)
             return
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._nodes_ready()
+                await self._takes_pods(made.namespace)
+        except TimeoutError as error:
+            what = f"no service account in {made.namespace}" if self._settled else "nodes are not ready"
+            raise LabRunError(f"{what} after {_PATIENCE:.0f} seconds") from error
+
+    async def _nodes_ready(self) -> None:
         while not self._settled:
             nodes = [node.view(Node) for node in (await self._cluster.list(NODE)).items]
             self._settled = not any(taint.key == _NOT_READY for node in nodes for taint in node.spec.taints)
             await asyncio.sleep(0.05)
+
+    async def _takes_pods(self, namespace: str) -> None:
         while True:
             try:
-                await self._cluster.get(SERVICE_ACCOUNT, "default", made.namespace)
+                await self._cluster.get(SERVICE_ACCOUNT, "default", namespace)
             except NotFound:
                 await asyncio.sleep(0.05)
             else:
@@ -201,23 +207,21 @@ class _LabRun:
         finally:
             for task in tasks:
                 task.cancel()
-            failures = await asyncio.gather(*tasks, return_exceptions=True)
-        for failure in failures:
-            if isinstance(failure, Exception):
-                raise failure
+            for failure in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(failure, Exception):
+                    raise failure  # the cause, where the run itself failed for want of news
 
     async def _follow(self, kind: Kind) -> None:
-        since = ""
-        while True:
-            async for event in self._cluster.watch(kind, since=since):
-                since = event.revision
-                if event.object is not None:
-                    self._note(kind, event.object, gone=event.type == "DELETED")
+        async with Reflector(self._cluster, kind) as batches:
+            async for batch in batches:
+                for change in batch.changes:
+                    self._note(change)
 
-    def _note(self, kind: Kind, new: Object, *, gone: bool) -> None:
-        key = kind, new.key
-        old = self._known.pop(key, None)
+    def _note(self, change: Change) -> None:
+        new, gone = change.object, change.type == "DELETED"
+        old = self._known.pop((new.kind, new.key), None)
         if not gone:
-            self._known[key] = new
-        if old is None or old.version != new.version or gone:
-            self._run.observer.note(new, old, self._clock.now(), gone=gone)
+            self._known[new.kind, new.key] = new
+        elif change.synthetic and old is not None:
+            new = old  # nobody saw it go: the last that is known of it
+        self._run.observer.note(new, old, self._clock.now(), gone=gone)

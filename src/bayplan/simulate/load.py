@@ -71,8 +71,8 @@ class Load:
             assert self._next is not None
             action = self._next[1]
             self._next = next(self._merged, None)
-        if isinstance(action, VmSource.Leaving):
-            yield action.now()
+        if isinstance(action, Source.Leaving):
+            yield from action.now()
         elif not isinstance(action, Source.Chance):
             yield action
         elif (made := action.taken(offset)) is not None:

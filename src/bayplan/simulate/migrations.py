@@ -113,6 +113,12 @@ class Migrations:
         self.refused += 1
         return False
 
+    def not_made(self, pod: PodKey) -> None:
+        """The API server has refused a pod; whoever was to migrate to it stays."""
+        for move in [each for each in self._waiting if each.target == pod]:
+            self._waiting.remove(move)
+            self.refused += 1
+
     def decided(self, offset: Offset) -> Iterator[Action]:
         """What follows from the scheduler's decisions so far, and from the time that has passed."""
         for name, done in self._links.pass_to(offset / SECOND).items():

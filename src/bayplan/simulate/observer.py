@@ -21,7 +21,7 @@ from bayplan.model.pods import Pod
 from bayplan.model.resources import CPU, MEMORY, pod_requests
 from bayplan.scheduling.gpus.asking import SHARE, hold_of
 from bayplan.simulate import eventlog
-from bayplan.simulate.gpus import gpus_asked
+from bayplan.simulate.gpus import gpus_asked, gpus_of_pod
 from bayplan.simulate.seats import Ask, PodKey, Seat
 from bayplan.simulate.tally import Tally
 from bayplan.simulate.vm_pods import WISHED
@@ -200,7 +200,7 @@ class Observer:
         why = ""
         if seat is not None:
             if seat.replicas > 1:
-                seen.ask = seen.ask._replace(gpus=seen.ask.gpus / seat.replicas)
+                seen.ask = seen.ask._replace(gpus=gpus_of_pod(pod, seat.replicas))
             seat.take(seen.key, seen.ask, pod)
             self._add(seen.ask, 1)
             if seen.wished:

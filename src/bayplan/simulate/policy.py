@@ -13,12 +13,12 @@ import msgspec
 from bayplan.model.errors import PermanentError
 from bayplan.model.pods import Pod
 from bayplan.scheduling.configuration import SchedulerConfiguration
+from bayplan.scheduling.framework import Profile
+from bayplan.scheduling.gpus.asking import WHOLE
 from bayplan.scheduling.plugins.gpu_share import GpuShare
 from bayplan.scheduling.policies import POLICIES, profile
 from bayplan.simulate.expected import expected, typical
 from bayplan.simulate.scenario import Scenario
-
-_WHOLE = 1000
 
 
 class UnknownPolicyError(PermanentError):
@@ -33,7 +33,11 @@ def configuration(scenario: Scenario, policy: str, seed: int, there: Iterable[Po
         raise UnknownPolicyError(f'no policy "{policy}"', hint=f"there are {', '.join(POLICIES)}")
     sorts = expected(scenario, there)
     found = profile(policy, typical(sorts), seed)
-    shares = any(0 < each.milli < _WHOLE for each in sorts)
-    if shares and not any(isinstance(each, GpuShare) for each in found.filters):
-        found = msgspec.structs.replace(found, filters=(*found.filters, GpuShare()))
-    return SchedulerConfiguration((found,))
+    return SchedulerConfiguration((counting(found, shares=any(0 < each.milli < WHOLE for each in sorts)),))
+
+
+def counting(profile: Profile, *, shares: bool) -> Profile:
+    """The profile, which counts shares of GPUs where there are any."""
+    if not shares or any(isinstance(each, GpuShare) for each in profile.filters):
+        return profile
+    return msgspec.structs.replace(profile, filters=(*profile.filters, GpuShare()))

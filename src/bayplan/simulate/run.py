@@ -29,10 +29,10 @@ from bayplan.model.pods import Pod
 from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.decision import Decision
 from bayplan.scheduling.state import ClusterState
+from bayplan.service.collecting import seldom
 from bayplan.simulate import eventlog
 from bayplan.simulate.acting import Acting, pass_to, settle
 from bayplan.simulate.actions import Action
-from bayplan.simulate.collecting import seldom
 from bayplan.simulate.driver import denial, told
 from bayplan.simulate.expected import expected, fragmentation
 from bayplan.simulate.lean import cluster_for
@@ -232,6 +232,7 @@ class Rehearsal:
     def __init__(self, order: Order, log: eventlog.Writer, scheduler: SchedulerConfiguration | None = None) -> None:
         self._clock = VirtualClock() if order.twin is None else VirtualClock(order.twin.at)
         self._behaviour = _behaviour(order)
+        self._profiles = {} if scheduler is None else scheduler.by_name()
         self.cluster: EmbeddedCluster = _cluster(order, self._clock, scheduler, self._behaviour)
         self.run = Run(order, self.cluster, self._clock.now(), log, Wishes(self._judge))
         self.cluster.world.store.listeners.append(self._note)
@@ -296,7 +297,7 @@ class Rehearsal:
             other = item.view(Pod)
             if other.spec.node_name and not other.is_terminal and other.metadata.uid != pod.metadata.uid:
                 state.put(other)
-        return judge(state, pod)
+        return judge(state, pod, self._profiles.get(pod.spec.scheduler_name))
 
 
 async def rehearse(order: Order, log: Path | None = None, scheduler: SchedulerConfiguration | None = None) -> Summary:

@@ -49,9 +49,15 @@ def references(scenario: Scenario, ground: Ground) -> Iterator[Fault]:
             yield fault._replace(path=f"vms[{index}]{fault.path}")
     for index, model in enumerate(scenario.usage_models):
         yield from _said(model.behaviour(), f"usageModels[{index}]")
+    yield from _outages(scenario, nodes)
+
+
+def _outages(scenario: Scenario, nodes: list[str]) -> Iterator[Fault]:
     for index, outage in enumerate(scenario.outages):
         if outage.node not in nodes:
             yield one_of(f"outages[{index}].node", "a node", outage.node, nodes)
+        if outage.every is not None and outage.every.micros <= outage.lasts.micros:
+            yield Fault(f"outages[{index}].every", "expected more than lasts", FaultKind.VALUE)
 
 
 def _budgets(scenario: Scenario, teams: list[str]) -> Iterator[Fault]:
@@ -147,6 +153,8 @@ def _fitting(workload: Workload) -> Iterator[Fault]:
     if workload.replicas is not None and (workload.kind != "Deployment" or workload.arrivals is not None):
         message = "expected on a Deployment that is there from the start, and on nothing else"
         yield Fault(".replicas", message, FaultKind.TOGETHER)
+    if workload.replicas is not None and workload.replicas.every.micros == 0:
+        yield Fault(".replicas.every", "expected a span above 0", FaultKind.VALUE)
     if workload.rollouts is not None and (workload.kind in ("Pod", "Job") or workload.arrivals is not None):
         message = "expected on what is there from the start and has a template, and on nothing else"
         yield Fault(".rollouts", message, FaultKind.TOGETHER)

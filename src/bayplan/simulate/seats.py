@@ -28,12 +28,10 @@ class Ask(NamedTuple):
 class Seat:
     """One node."""
 
-    __slots__ = ("capacity", "cordoned", "cpu", "devices", "gpus", "labels", "memory", "pods", "ready", "replicas",
-                 "silent")  # fmt: skip
+    __slots__ = ("capacity", "cordoned", "cpu", "devices", "labels", "memory", "pods", "ready", "replicas", "silent")
 
     def __init__(self, node: Node) -> None:
         self.cpu = self.memory = 0
-        self.gpus = 0.0
         self.devices: list[int] = []
         self.pods: dict[PodKey, tuple[int, ...]] = {}
         """Each with the devices that it has."""
@@ -55,7 +53,6 @@ class Seat:
         """A pod comes."""
         self.cpu += ask.cpu
         self.memory += ask.memory
-        self.gpus += ask.gpus
         devices: tuple[int, ...] = ()
         if ask.number:
             known = hold_of({}, pod.metadata.annotations).devices if DEVICES in pod.metadata.annotations else ()
@@ -74,7 +71,6 @@ class Seat:
         """A pod goes."""
         self.cpu -= ask.cpu
         self.memory -= ask.memory
-        self.gpus -= ask.gpus
         for each in self.pods.pop(key):
             if each < len(self.devices):
                 self.devices[each] += ask.milli

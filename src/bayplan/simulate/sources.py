@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -32,12 +31,15 @@ _SETTLED = 48 * HOUR
 """A curve that asked for nothing new in two days never will."""
 
 Stream = Iterator[tuple[Offset, Action]]
+Leavings = list[tuple[Offset, int, Action]]
+"""A heap: when, and the number of whom, so that actions are never compared."""
 
 
 class Arrival(NamedTuple):
     """One that comes, and when it goes."""
 
-    action: Action
+    name: str
+    action: Create
     until: tuple[Offset, Action] | None = None
 
 
@@ -54,6 +56,17 @@ class Source:
             """What comes, if anything."""
             return self.source.decide(self.drawn, offset)
 
+    class Leaving(Action, frozen=True):
+        """One goes, from wherever it is by then, unless it is gone already."""
+
+        source: Source
+        name: str
+
+        def now(self) -> Iterator[Delete]:
+            """What is deleted, if anything."""
+            if (target := self.source.alive.pop(self.name, None)) is not None:
+                yield Delete(*target)
+
     def __init__(self, name: str, namespace: str, arrivals: Arrivals | None, scenario: Scenario, seed: int) -> None:
         self.name = name
         self.full_name = f"{namespace}/{name}"
@@ -65,24 +78,37 @@ class Source:
         self.peak = max(1.0, *factors) if factors else None
         """How fast it may ever come; None where nothing changes that."""
         self.factor = 1.0
-        self.alive: deque[tuple[Kind, str, str]] = deque()
-        """Of those that came: kind, namespace and name, the oldest first."""
+        self.alive: dict[str, tuple[Kind, str, str]] = {}
+        """Those that have come and not left, the oldest first: kind, namespace and name of what runs each."""
         self.number = 0
+        self._arrived = 0
         self._credit = 0.0
 
     def one(self, offset: Offset) -> Arrival:
         """The next one, as it comes."""
-        self.number += 1
-        action, lifetime = self.make()
-        target = action.made.kind, action.made.namespace, action.made.name
-        self.alive.append(target)
-        if lifetime is None:
-            return Arrival(action)
-        return Arrival(action, (offset + drawing.span(lifetime, self.chance).micros, self.leaving(target)))
+        arrival = self._next(offset)
+        self._come(arrival)
+        return arrival
 
-    def leaving(self, target: tuple[Kind, str, str]) -> Action:
-        """How one of them goes."""
-        return Delete(*target)
+    def _next(self, offset: Offset) -> Arrival:
+        self.number += 1
+        name = f"{self.name}-{self.number}"
+        action, lifetime = self.make()
+        if lifetime is None:
+            return Arrival(name, action)
+        leaves = offset + drawing.span(lifetime, self.chance).micros
+        return Arrival(name, action, (leaves, Source.Leaving(self, name)))
+
+    def _come(self, arrival: Arrival) -> None:
+        made = arrival.action.made
+        self.alive[arrival.name] = made.kind, made.namespace, made.name
+
+    def _told(self, arrival: Arrival, at: Offset, leaving: Leavings) -> Stream:
+        """An arrival of a stream. Streams are asked ahead of time, but go on only when what they told is due."""
+        yield at, arrival.action
+        self._come(arrival)
+        if arrival.until is not None:
+            heapq.heappush(leaving, (arrival.until[0], self.number, arrival.until[1]))
 
     def stream(self) -> Stream:
         """What is done for it, in order."""
@@ -96,7 +122,7 @@ class Source:
         """A candidate's time has come."""
         assert self.arrivals is not None
         assert self.peak is not None
-        if self.arrivals.count is not None and self.number >= self.arrivals.count:
+        if self.arrivals.count is not None and self._arrived >= self.arrivals.count:
             return None
         if self.arrivals.per_hour is not None:
             comes = number < self.factor / self.peak
@@ -104,12 +130,13 @@ class Source:
             self._credit += self.factor / self.peak
             comes = self._credit >= 1
             self._credit -= comes
+        self._arrived += comes
         return self.one(offset) if comes else None
 
     def fewer(self, count: int | None) -> Iterator[Delete]:
         """The oldest go."""
-        for _ in range(len(self.alive) if count is None else min(count, len(self.alive))):
-            yield Delete(*self.alive.popleft())
+        for name in [*self.alive][:count]:
+            yield Delete(*self.alive.pop(name))
 
     def arriving(self) -> Stream:
         """What comes in time, and what goes."""
@@ -118,19 +145,16 @@ class Source:
             for at in drawing.arrival_times(self.arrivals, self.curves, self.chance, self.peak):
                 yield at, Source.Chance(self, self.chance.random())
             return
-        leaving: list[tuple[Offset, int, Action]] = []
+        leaving: Leavings = []
         for at in drawing.arrival_times(self.arrivals, self.curves, self.chance):
             while leaving and leaving[0][0] <= at:
                 yield _left(leaving)
-            arrival = self.one(at)
-            yield at, arrival.action
-            if arrival.until is not None:
-                heapq.heappush(leaving, (arrival.until[0], self.number, arrival.until[1]))
+            yield from self._told(self._next(at), at, leaving)
         while leaving:
             yield _left(leaving)
 
 
-def _left(leaving: list[tuple[Offset, int, Action]]) -> tuple[Offset, Action]:
+def _left(leaving: Leavings) -> tuple[Offset, Action]:
     at, _, action = heapq.heappop(leaving)
     return at, action
 
@@ -239,16 +263,6 @@ class Placed(msgspec.Struct):
 class VmSource(Source):
     """VMs of one group."""
 
-    class Leaving(Action, frozen=True):
-        """A VM goes, from wherever it is by then."""
-
-        there: Placed
-        namespace: str
-
-        def now(self) -> Delete:
-            """The pod that it has now is deleted."""
-            return Delete(POD, self.namespace, self.there.pod)
-
     def __init__(self, group: VmGroup, scenario: Scenario, seed: int) -> None:
         super().__init__(group.name, group.namespace, group.arrivals, scenario, seed)
         self.group = group
@@ -264,12 +278,9 @@ class VmSource(Source):
         return heapq.merge(*streams, key=lambda timed: timed[0])
 
     def _standing(self) -> Stream:
-        leaving: list[tuple[Offset, int, Action]] = []
+        leaving: Leavings = []
         for _ in range(self.group.count):
-            arrival = self.one(0)
-            yield 0, arrival.action
-            if arrival.until is not None:
-                heapq.heappush(leaving, (arrival.until[0], self.number, arrival.until[1]))
+            yield from self._told(self._next(0), 0, leaving)
         while leaving:
             yield _left(leaving)
 
@@ -280,10 +291,6 @@ class VmSource(Source):
         wished = self.group.wished
         made = pod(vm, self.group, self._scenario, wished=wished[(self.number - 1) % len(wished)] if wished else "")
         return Create(made), self.group.lifetime
-
-    def leaving(self, target: tuple[Kind, str, str]) -> Action:
-        """See Source: it may have migrated."""
-        return VmSource.Leaving(self.there[f"{self.name}-{self.number}"], target[1])
 
     def runs(self, pod: PodKey) -> bool:
         """Whether a pod is one of theirs."""
@@ -297,6 +304,6 @@ class VmSource(Source):
         """The next pod is the VM's now; namespace and name of the one before, which is to go."""
         gone = self.group.namespace, there.pod
         there.turn += 1
-        now = (POD, self.group.namespace, there.pod)
-        self.alive = deque(now if each[1:] == gone else each for each in self.alive)
+        if there.vm.id in self.alive:
+            self.alive[there.vm.id] = POD, self.group.namespace, there.pod
         return gone

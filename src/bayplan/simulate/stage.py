@@ -46,6 +46,7 @@ class _Acting(Acting):
         nodes = {each.name: None for each in actions if isinstance(each, Target) and each.kind is NODE}
         did = deeds_words(deeds)
         chosen = ", ".join(node for node in nodes if node not in did)
+        self._stage.events[name] += 1
         self._stage.happened.append((now, name, f"{did} ({chosen})" if chosen else did))
 
 
@@ -84,7 +85,9 @@ class Stage:
         self.refusals: Counter[str] = Counter()
         """What users asked for and did not get, by reason."""
         self.happened: deque[tuple[Instant, str, str]] = deque(maxlen=_RECENT)
-        """The scenario's events so far, and what was done."""
+        """The newest of the scenario's events, and what was done."""
+        self.events: Counter[str] = Counter()
+        """How often each of them has happened."""
         self.cluster.world.store.listeners.append(self._note)
         for node in nodes:
             self.cluster.world.server.create(NODE, "", node)

@@ -73,10 +73,12 @@ def openb(nodes: Path, pods: Path, policies: Sequence[str], seeds: Sequence[int]
     from bayplan.cli.progress import progress
     from bayplan.simulate.openb.run import run
     from bayplan.simulate.openb.table import lines, read_expected
-    from bayplan.simulate.openb.trace import read_trace
+    from bayplan.simulate.openb.trace import TraceError, read_trace
     from bayplan.simulate.processes import in_processes
 
     trace = read_trace(nodes, pods)
+    if not trace.capacity:
+        raise TraceError(f"{nodes}: no node has a GPU")
     expected = read_expected(flags["expected"]) if flags["expected"] else None
     inflate: float = flags["inflate"]
     asked_for = [(trace, policy, seed, inflate) for policy in policies for seed in seeds]

@@ -52,8 +52,8 @@ def replay(invocation: Invocation, /, file: Path, **flags: Any) -> int:
     bayplan simulate replay prod.rec --engine lab         by the real kube-scheduler, in compressed order
     bayplan simulate replay openb_pod_list_default.csv --nodes openb_node_list_gpu_node.csv --policy fgd
 
-    Pods come without owners and without a node, and run as long as they ran. Compressed order: a real scheduler's time
-    cannot be hurried, so each step is made as soon as it has answered for the pods so far, and ends are deletions.
+    Pods come without a node, and run as long as they ran. Compressed order: a real scheduler's time cannot be hurried,
+    so each step is made as soon as it has answered for the pods so far, and ends are deletions.
     """
     from bayplan.service.lifecycle import run
 

@@ -170,7 +170,7 @@ class Pools:
             for spec in specs
             for shared in spec.shared_counters
         }
-        whole: set[tuple[str, str, str, str]] = set()
+        whole: dict[tuple[str, str, str, str], None] = {}
         for spec in specs:
             for device in spec.devices:
                 self._add(spec, device, sets, whole)
@@ -188,15 +188,15 @@ class Pools:
         found: _Slice,
         device: _Device,
         sets: dict[tuple[str, str, str], dict[str, int]],
-        whole: set[tuple[str, str, str, str]],
+        whole: dict[tuple[str, str, str, str], None],
     ) -> None:
         driver, pool = found.driver, found.pool.name
         share = 0 if device.consumes_counters else MILLI
         for taken in device.consumes_counters:
             share += _part(_values(taken.counters), sets.get((driver, pool, taken.counter_set), {}))
-            whole.add((found.node_name, driver, pool, f"counters {taken.counter_set}"))
+            whole[found.node_name, driver, pool, f"counters {taken.counter_set}"] = None
         if not device.consumes_counters:
-            whole.add((found.node_name, driver, pool, device.name))
+            whole[found.node_name, driver, pool, device.name] = None
         named = {key.rpartition("/")[2]: value.string for key, value in device.attributes.items()}
         model = next((named[key] for key in _MODELS if named.get(key)), "")
         if model:

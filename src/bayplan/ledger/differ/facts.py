@@ -131,7 +131,7 @@ def pod_facts(obj: Object, vendors: GpuVendors, people: UserRule, known: PodFact
     if created_at is None or not obj.uid or not obj.version or len(status.phase) > WORD or len(meta.name) > NAME:
         _doubt(obj, status, odd)
     return PodFacts(
-        uid=identity(obj),
+        uid=identity(obj) if known is None else known.uid,
         namespace=meta.namespace,
         name=meta.name,
         resource_version=version(obj),

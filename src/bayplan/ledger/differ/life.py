@@ -39,6 +39,8 @@ def seen_end(seen: Seen) -> End:
 
 def live_on(known: Life | None, was: PodFacts | None, facts: PodFacts, seen: Seen) -> Life:
     """The life as a version tells it, after what was known of it."""
+    if known is not None and known.bound_at and known.started_at and known.end is None and not facts.terminal:
+        return known  # as it was: nothing is left but its end
     created = known.created_at if known else sound(facts.created_at, seen.at) or seen.at
     bound = known.bound_at if known else None
     if bound is None and facts.node:

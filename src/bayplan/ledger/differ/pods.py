@@ -89,8 +89,11 @@ def _followed(
     facts = _claiming(facts or pod_facts(obj, seen.vendors, seen.people, was), was, seen)
     life = live_on(lived, was, facts, seen)
     models = _models(known.models if known else {}, facts, seen)
-    step = Step(facts, life, seen, lived, models, _late(was, facts, seen))
-    holdings = moved_on(known.holdings if known else Holdings(), step, rows)
+    if known is not None and life is lived and _holds_on(known, facts, models):
+        holdings = known.holdings
+    else:
+        step = Step(facts, life, seen, lived, models, _late(was, facts, seen))
+        holdings = moved_on(known.holdings if known else Holdings(), step, rows)
     row = _row(facts, life, seen, known)
     rows.add(row, *transitions.transitions(was, lived, facts, life, seen))
     rows.add(*from_conditions(was, facts, seen))
@@ -100,6 +103,13 @@ def _followed(
     now = KnownPod(facts, life, row, holdings, models, nameless, hash_, odd)
     _resources(known, now, seen, rows)
     return now
+
+
+def _holds_on(known: KnownPod, facts: PodFacts, models: dict[str, str]) -> bool:
+    """Whether a pod whose life went on as it was has what it had."""
+    was = known.facts
+    same = was.counted is facts.counted and was.claimed == facts.claimed and models is known.models
+    return same and was.phase == facts.phase and was.node == facts.node
 
 
 def gone(known: KnownPod, seen: Seen, final: Object | None = None) -> Rows:
@@ -180,7 +190,7 @@ def _row(facts: PodFacts, life: Life, seen: Seen, known: KnownPod | None) -> Gpu
         running=facts.phase == "Running",
         deleted=facts.deleting,
         owner_uid=owner,
-        root_uid=(seen.root_of(owner) if owner else "") or (was.root_uid if was else ""),
+        root_uid=_root(owner, was, seen),
         user=facts.user,
         labels=was.labels if was and same_labels else _ENCODE(facts.labels).decode(),
         ip=facts.ip,
@@ -195,6 +205,13 @@ def _row(facts: PodFacts, life: Life, seen: Seen, known: KnownPod | None) -> Gpu
         end_inferred=end is not None and end.after is not None,
         end_after=end.after if end else None,
     )
+
+
+def _root(owner: str, was: GpuPod | None, seen: Seen) -> str:
+    """The top of its chain. One that is known is another only when its owners tell (`refreshed`)."""
+    if was is not None and was.root_uid and was.owner_uid == owner:
+        return was.root_uid
+    return (seen.root_of(owner) if owner else "") or (was.root_uid if was else "")
 
 
 def _claiming(facts: PodFacts, was: PodFacts | None, seen: Seen) -> PodFacts:
@@ -242,8 +259,9 @@ def _nameless(rows: Rows) -> list[GpuPeriod]:
 def _models(known: dict[str, str], facts: PodFacts, seen: Seen) -> dict[str, str]:
     if not facts.node or known.keys() == facts.gpus.keys():
         return known
-    told = {resource: seen.model_of(facts.node, resource) for resource in facts.gpus if resource not in known}
-    return {**known, **{resource: model for resource, model in told.items() if model}}
+    asked = [resource for resource in facts.gpus if resource not in known]
+    told = {resource: model for resource in asked if (model := seen.model_of(facts.node, resource))}
+    return {**known, **told} if told else known
 
 
 def _resources(was: KnownPod | None, now: KnownPod, seen: Seen, rows: Rows) -> None:

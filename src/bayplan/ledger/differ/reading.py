@@ -79,7 +79,9 @@ def fit(text: str, most: int = NAME) -> str:
 
 def count(value: int) -> int:
     """A counter as a column takes it."""
-    return min(max(value, -_LARGEST_COUNT), _LARGEST_COUNT)
+    if -_LARGEST_COUNT <= value <= _LARGEST_COUNT:
+        return value
+    return _LARGEST_COUNT if value > 0 else -_LARGEST_COUNT
 
 
 def version(obj: Object) -> int:

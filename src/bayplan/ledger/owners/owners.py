@@ -54,6 +54,8 @@ class Told(msgspec.Struct, frozen=True):
     """The workload at the top, by the uid of each pod for which it is another now."""
     odd: tuple[Odd, ...] = ()
     """Cycles and objects that cannot be read, each once."""
+    met: tuple[GpuWorkload, ...] = ()
+    """Of the rows, those of workloads of which there was none."""
 
 
 class Owners:
@@ -76,6 +78,7 @@ class Owners:
         self._changed: dict[str, None] = {}
         self._moved: dict[str, None] = {}
         self._odd: list[Odd] = []
+        self._met: list[GpuWorkload] = []
         self._reported: set[object] = set()
 
     def remember(self, workloads: Iterable[GpuWorkload], pods: Iterable[GpuPod]) -> None:
@@ -181,9 +184,9 @@ class Owners:
         for uid in self._changed:
             if (workload := self._workloads.get(uid)) is not None:
                 self._settle(workload, rows, at)
-        odd = tuple(self._odd)
-        self._moved, self._changed, self._odd = {}, {}, []
-        return Told(rows, roots, odd)
+        told = Told(rows, roots, tuple(self._odd), tuple(self._met))
+        self._moved, self._changed, self._odd, self._met = {}, {}, [], []
+        return told
 
     def root_of(self, owner: str) -> str:
         """The top of the chain that begins with this controller, as far as it is known; '' where it is no workload."""
@@ -192,6 +195,11 @@ class Owners:
         above = self._chains.above(owner)[0]
         last = above[-1] if above else owner
         return self._hints.get(last, last)
+
+    def is_told(self, uid: str) -> bool:
+        """Whether it is a workload that has a row."""
+        workload = self._workloads.get(uid)
+        return workload is not None and workload.row is not None
 
     def is_root(self, uid: str) -> bool:
         """Whether it is a workload that was seen, stands above GPU pods and below nobody."""
@@ -314,6 +322,8 @@ class Owners:
             if old is None or msgspec.structs.replace(row, updated_at=old.updated_at) != old:
                 workload.row = row
                 rows.add(row)
+                if old is None:
+                    self._met.append(row)
         self._want(workload)
         if len(workload.pods) == 0 and (workload.ended or not workload.seen):
             self._idle.setdefault(uid, at)

@@ -135,7 +135,8 @@ async def _let_go(store: SqlStore, kind: type[Row], keys: list[Values]) -> int:
     if kind is not SpecBlob and store.address.dialect is not Dialect.SQLITE:
         return await _deleted(store, kind, keys)
     async with store.writing:
-        return await _deleted(store, kind, [key for key in keys if kind is not SpecBlob or key[1] not in store.used])
+        used = store.used or () if kind is SpecBlob else ()
+        return await _deleted(store, kind, [key for key in keys if key[1] not in used])
 
 
 async def _deleted(store: SqlStore, kind: type[Row], keys: list[Values]) -> int:
@@ -170,8 +171,12 @@ async def _delete_specs(store: SqlStore, cluster: str, before: Instant, chunk: i
     """Specifications without versions. While they are looked for, a new pod may come that has one of them: the store
     says which are in use again. Only the cluster's own ledger calls this, and it is the only one to write.
     """
-    store.used.clear()
-    with translated(store.address):
-        async with store.engine.connect() as connection:
-            unused = [(cluster, row.hash) for row in await connection.execute(_unused_specs(cluster, before))]
-        return sum([await _let_go(store, SpecBlob, unused[at : at + chunk]) for at in range(0, len(unused), chunk)])
+    async with store.writing:  # what is under way has been written before anybody looks
+        store.used = set()
+    try:
+        with translated(store.address):
+            async with store.engine.connect() as connection:
+                unused = [(cluster, row.hash) for row in await connection.execute(_unused_specs(cluster, before))]
+            return sum([await _let_go(store, SpecBlob, unused[at : at + chunk]) for at in range(0, len(unused), chunk)])
+    finally:
+        store.used = None

@@ -42,8 +42,8 @@ class SqlStore:
         self.engine = engine
         self.writing = asyncio.Lock()
         """One transaction at a time: commits keep their order. Retention takes its turn where it must."""
-        self.used: set[bytes] = set()
-        """Specifications that were written since somebody emptied this: retention leaves them alone."""
+        self.used: set[bytes] | None = None
+        """While retention looks for specifications that nobody uses: those that were written meanwhile."""
         self._writer = writer
 
     async def commit(self, rows: Rows) -> None:
@@ -51,7 +51,8 @@ class SqlStore:
         if not len(rows):
             return
         async with self.writing:
-            self.used.update(row.hash for row in rows.by_type.get(SpecBlob, ()) if isinstance(row, SpecBlob))
+            if self.used is not None:
+                self.used.update(row.hash for row in rows.by_type.get(SpecBlob, ()) if isinstance(row, SpecBlob))
             batch = await asyncio.to_thread(_made_ready, rows)
             with translated(self.address):
                 await self._writer.write(batch)

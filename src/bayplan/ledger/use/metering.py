@@ -167,7 +167,7 @@ class Metering:
         for start in range(0, len(found.rows), _BATCH):
             rows = Rows()
             rows.add(*found.rows[start : start + _BATCH])
-            await self._outlet.put(rows)
+            await self._outlet.commit(rows)
         self._next = Instant(times[-1] + interval)
         self._succeeded(found, Instant(times[-1]))
         return times[-1] < newest

@@ -5,6 +5,7 @@ Values are asked for at times that are multiples of the interval, so asking agai
 
 from __future__ import annotations
 
+import re
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -14,6 +15,7 @@ import msgspec
 
 import bayplan
 from bayplan.cluster.live.faults import Untrusted, broken
+from bayplan.cluster.salvage import UNREADABLE
 from bayplan.ledger.use.exporters import UseSettingsError
 from bayplan.ledger.use.reading import Series
 from bayplan.model.clock import SECOND
@@ -66,9 +68,13 @@ class Prometheus:
 
     def __init__(self, where: Where) -> None:
         """Raises UseSettingsError for a URL or an authority that cannot be used."""
-        parts = urlsplit(where.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UseSettingsError(f'ledger.prometheus: expected a URL, as http://HOST:9090; got "{where.url}"')
+        try:
+            parts, host = urlsplit(where.url), httpx2.URL(where.url).host
+        except (ValueError, httpx2.InvalidURL):
+            parts, host = urlsplit(""), ""
+        if parts.scheme not in ("http", "https") or not host:
+            given = re.sub(r"(?s)^(\w+://)?.*@", r"\1***@", where.url)  # a URL that is none may hold a password too
+            raise UseSettingsError(f'ledger.prometheus: expected a URL, as http://HOST:9090; got "{given}"')
         self.shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
         """Its address without a password."""
         self._token_file = where.token_file
@@ -110,7 +116,7 @@ class Prometheus:
     def _read(self, response: httpx2.Response) -> list[Series]:
         try:
             answer = _READ.decode(response.content)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             answer = _Answer("", " ".join(response.text[:_SHOWN].split()))
         if response.is_success and answer.status == "success" and answer.data is not None:
             return answer.data.result
@@ -128,7 +134,7 @@ class Prometheus:
         if not self._token_file:
             return {}
         try:
-            token = Path(self._token_file).read_text().strip()
+            token = Path(self._token_file).read_text("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise PrometheusRefusedError(
                 f"{self._token_file}: no token can be read ({error})", hint="check ledger.prometheus_bearer"

@@ -22,7 +22,6 @@ from bayplan.model.clock import MILLISECOND, Instant
 
 _ABOVE = 1.1
 """Rates may come out a little above all of a device; what is far above is no share."""
-_LONGEST = 253
 _MOST_BYTES = 1 << 60
 
 
@@ -140,7 +139,7 @@ def _points(series: Series, holders: Holders, reading: Reading, skipped: Counter
         return
     namespace = first(metric, labels.namespace)
     part = first(metric, labels.part)
-    device = (f"{device}/{part}" if part else device)[:_LONGEST]
+    device = f"{device}/{part}" if part else device
     for seconds, text in series.values:
         at = Instant(round(seconds * 1000) * MILLISECOND)
         owner = holders.known(uid, at) if uid else holders.named(namespace, pod, at, reading.fresh)

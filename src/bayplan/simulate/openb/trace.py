@@ -137,7 +137,8 @@ def arrivals(trace: Trace, seed: int, inflate: float) -> list[TracePod]:
     total, most = sum(pod.total_gpu for pod in pods), inflate * trace.capacity
     while pods and total > most:
         total -= pods.pop(chance.randrange(len(pods))).total_gpu
-    while originals and total < most:
+    any_asks = any(pod.total_gpu for pod in originals)
+    while any_asks and total < most:
         again = chance.choice(originals)
         if total + again.gpu_milli > most:
             break

@@ -34,11 +34,11 @@ from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.plugins.gpu_policies.fragmentation import TypicalPod, typical
-from bayplan.scheduling.plugins.gpu_share import GpuShare
 from bayplan.scheduling.pods import PodInfo
 from bayplan.scheduling.policies import profile
 from bayplan.scheduling.whatif.needs import can_be_tolerated
 from bayplan.simulate.driver import passing
+from bayplan.simulate.policy import counting
 from bayplan.simulate.recording.comparison import Replayed, Stay
 from bayplan.simulate.recording.story import PodLife, Story
 from bayplan.simulate.twin.filling import fill
@@ -76,9 +76,7 @@ def policy_of(name: str, story: Story, seed: int = 0) -> SchedulerConfiguration:
     infos = [PodInfo(life.last.view(Pod)) for life in story.pods.values()]
     asked = (TypicalPod(each.nonzero.cpu, each.gpus.ask.milli, each.gpus.ask.number) for each in infos)
     found = profile(name, typical(asked), seed)
-    if any(each.gpus.ask.is_share for each in infos) and not any(isinstance(one, GpuShare) for one in found.filters):
-        found = msgspec.structs.replace(found, filters=(*found.filters, GpuShare()))
-    return SchedulerConfiguration((found,))
+    return SchedulerConfiguration((counting(found, shares=any(each.gpus.ask.is_share for each in infos)),))
 
 
 def steps(story: Story, *, ends: bool = False) -> list[Step]:

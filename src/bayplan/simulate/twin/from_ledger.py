@@ -15,7 +15,6 @@ from bayplan.cluster.kinds import NAMESPACE, NODE, Kind
 from bayplan.cluster.objects import Object
 from bayplan.ledger.differ.gpus import GpuVendors
 from bayplan.ledger.questions.asking import Scope, clusters, holding, read
-from bayplan.ledger.questions.idle import hurdle
 from bayplan.ledger.questions.present import nodes_at, pods_at
 from bayplan.ledger.rows import MILLI, GpuNode, NodePeriod
 from bayplan.ledger.store.reading import Readable
@@ -59,8 +58,8 @@ def _node(row: GpuNode, gpus: dict[str, int], at: Instant) -> Object:
     labels: dict[str, str] = msgspec.json.decode(row.labels)
     vendors = GpuVendors()
     offers = {name: str(amount * vendors.pieces(name, labels) // MILLI) for name, amount in gpus.items()}
-    held_back = hurdle(row, at) or ""  # not known of that time: taken to be well
-    ready = "False" if "not ready" in held_back else "True"
+    known = row.updated_at <= at  # else its later state alone is, and it is taken to be well
+    ready = "False" if known and not row.ready else "True"
     return _object(
         NODE,
         {
@@ -70,7 +69,7 @@ def _node(row: GpuNode, gpus: dict[str, int], at: Instant) -> Object:
                 "labels": labels,
                 "creationTimestamp": rfc3339(row.created_at),
             },
-            "spec": {"unschedulable": True} if "cordoned" in held_back else {},
+            "spec": {"unschedulable": True} if known and not row.schedulable else {},
             "status": {
                 "capacity": {**_PLENTY, **offers},
                 "allocatable": {**_PLENTY, **offers},

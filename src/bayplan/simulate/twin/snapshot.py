@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from bayplan.cluster.kinds import NODE, POD, Kind, is_built_in
-from bayplan.cluster.live.reflector import PAGE
 from bayplan.cluster.objects import Object
+from bayplan.cluster.paging import all_of
 from bayplan.cluster.port import Cluster
 from bayplan.model import objects
 from bayplan.model.clock import Instant
@@ -20,6 +20,7 @@ from bayplan.simulate.recording.file import Entry, Recording, Writer
 from bayplan.simulate.twin.kinds import ALL, NEEDED
 
 _TRIES = 3
+_NOT_WHOLE = "the file ends before all was read that was there"
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -70,14 +71,8 @@ async def read_cluster(cluster: Cluster, source: str, at: Instant) -> Snapshot:
 async def listed(cluster: Cluster, kind: Kind) -> list[Object] | None:
     """All of a kind; None if they must not be listed. A cluster that does not have the kind has none of it."""
     for attempt in range(_TRIES):
-        found: list[Object] = []
-        after = ""
         try:
-            while True:
-                page = await cluster.list(kind, limit=PAGE, after=after)
-                found += page.items
-                if not (after := page.next):
-                    return found
+            return [each async for each in all_of(cluster, kind)]
         except Forbidden:
             return None
         except NotFound:
@@ -101,15 +96,15 @@ def read_snapshot(path: Path) -> Snapshot:
     """The cluster as a file leaves it: a twin's, or a recording's at its end. Raises RecordingError, OSError."""
     file = Recording(path)
     present: dict[tuple[Kind, str, str], Object] = {}
-    at, lacking = file.began, tuple[str, ...]()
+    at, lacking, notes = file.began, tuple[str, ...](), (*file.header.notes, _NOT_WHOLE)
     for entry in file.entries():
         at = entry.at
         if entry.type == "SYNCED":
-            lacking = entry.lacking
+            lacking, notes = entry.lacking, file.header.notes
         if (item := entry.object) is not None:
             place = (item.kind, *item.key)
             if entry.type == "DELETED":
                 present.pop(place, None)
             else:
                 present[place] = item
-    return Snapshot(at, file.header.source, tuple(present.values()), lacking, file.header.notes)
+    return Snapshot(at, file.header.source, tuple(present.values()), lacking, notes)

@@ -151,7 +151,6 @@ class ExporterState:
         self.pod_manager.sync_pods_with_vms(vms)
         self.pod_manager.update_vm_node_assignments(vms)
         with self._lock:
-            self._touched.clear()
             self._regroup()
         return self.counts()
 

@@ -15,6 +15,7 @@ import msgspec
 
 from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, NODE, POD, SERVICE_ACCOUNT, Kind
 from bayplan.cluster.objects import Object
+from bayplan.cluster.paging import all_of
 from bayplan.cluster.port import Cluster, WatchEvent
 from bayplan.model import objects
 from bayplan.model.errors import AlreadyExists, Forbidden, NotFound
@@ -293,14 +294,7 @@ class Placing:
         return state, waiting
 
     async def _list(self, kind: Kind) -> list[Object]:
-        found: list[Object] = []
-        after = ""
-        while True:
-            page = await self.cluster.list(kind, limit=500, after=after)
-            found += page.items
-            after = page.next
-            if not after:
-                return found
+        return [each async for each in all_of(self.cluster, kind)]
 
     async def judged(self, pod: str) -> tuple[Decision, str]:
         """How we would decide on one of our pods as the cluster is without it, and what its scheduler said of it."""

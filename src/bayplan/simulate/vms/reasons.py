@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bayplan.model.errors import ApiError
     from bayplan.model.pods import Pod
     from bayplan.scheduling.decision import Decision
-    from bayplan.scheduling.framework import Refusal
+    from bayplan.scheduling.framework import Profile, Refusal
     from bayplan.scheduling.state import ClusterState
 
 TIE = "tie"
@@ -41,10 +41,11 @@ class Why(msgspec.Struct, frozen=True):
         return self.text
 
 
-def judge(state: ClusterState, pod: Pod) -> Decision:
-    """Where a pod that is not part of the state would go, as if it had no place yet."""
+def judge(state: ClusterState, pod: Pod, profile: Profile | None = None) -> Decision:
+    """Where a pod that is not part of the state would go by a profile, as if it had no place yet."""
+    whole = _PROFILE if profile is None else replace(profile, percentage_of_nodes_to_score=100)
     spec, status = replace(pod.spec, node_name=""), replace(pod.status, nominated_node_name="")
-    return decide(state, _PROFILE, PodInfo(replace(pod, spec=spec, status=status)))
+    return decide(state, whole, PodInfo(replace(pod, spec=spec, status=status)))
 
 
 def why_refused(decision: Decision, node: str = "", said: str = "", *, leaving: str = "") -> Why:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bayplan.cluster.objects import Object
+from bayplan.ledger.finalizers import DEADLINE
 from bayplan.ledger.questions.doctor.findings import Finding
 from bayplan.ledger.rights import OWNERS, TABLE, Owner, Right
 from bayplan.ledger.rows import Gap, GpuPod, GpuWorkload, Period, StreamPosition
@@ -18,8 +19,6 @@ LAG = 60 * SECOND
 """A ledger that is behind by less is just at work."""
 FOLLOWED = {line.kind for line in TABLE if "watch" in line.verbs}
 """What is listened to whoever turns up, by the names of its streams."""
-DEADLINE = 60 * SECOND
-"""A finalizer must free its object after so long, saved or not."""
 
 
 def database(error: BayplanError | None) -> list[Finding]:

@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.cluster.kinds import EVENT, KINDS, NODE, POD, Kind
 from bayplan.cluster.objects import Object
+from bayplan.cluster.paging import all_of
 from bayplan.cluster.port import Cluster
 from bayplan.ledger.differ.gpus import GpuVendors
 from bayplan.ledger.differ.pods import concerning
@@ -30,6 +31,7 @@ from bayplan.ledger.rows import (
     StreamPosition,
 )
 from bayplan.ledger.store.reading import TABLES, Readable
+from bayplan.ledger.streams import FindKind
 from bayplan.model.clock import Instant, parse_rfc3339
 from bayplan.model.errors import BayplanError, Forbidden
 from bayplan.model.pods import Pod
@@ -41,11 +43,6 @@ STREAMS = (POD.resource, NODE.resource, EVENT.resource)
 """What every ledger listens to, by the names of its streams."""
 _PAUSE = 5.0
 """Seconds between two comparisons: what differs in both is not mere delay."""
-_PAGE = 500
-
-
-FindKind = Callable[[str, str], Awaitable[Kind | None]]
-"""The kind of an apiVersion and a name; None: the cluster does not have it."""
 
 
 async def built_in(api_version: str, name: str) -> Kind | None:
@@ -139,7 +136,7 @@ async def examine_cluster(cluster: Cluster, store: Readable | None, wanted: Exam
     kept: list[Object] = []
     for kind in (POD, *kinds):
         try:
-            kept += await _list(cluster, kind)
+            kept += [each async for each in all_of(cluster, kind)]
         except Forbidden as error:
             skipped.append(f"finalizers of {kind.plural}: {error.message}")
     owners = {Owner(kind.group, kind.plural) for kind in (*kinds, *await _above(kept, wanted))}
@@ -199,21 +196,12 @@ async def _rights(cluster: Cluster, asked: Sequence[Right], account: Account | N
     return answers
 
 
-async def _list(cluster: Cluster, kind: Kind) -> list[Object]:
-    found, after = list[Object](), ""
-    while True:
-        page = await cluster.list(kind, None, limit=_PAGE, after=after)
-        found += page.items
-        after = page.next
-        if not after:
-            return found
-
-
 async def _agreement(
     cluster: Cluster, store: Readable, name: str, wanted: Examination, skipped: list[str]
 ) -> list[Finding]:
     async def compared() -> list[Finding]:
-        objects = await _list(cluster, POD)  # first the cluster: the ledger may know more, never less
+        # First the cluster: the ledger may know more, never less.
+        objects = [each async for each in all_of(cluster, POD)]
         rows: list[GpuPod] = await read(store, GpuPod, Scope(name), TABLES[GpuPod].c.gone_at.is_(None))
         known = {row.uid for row in rows}
         seen = Seen(cluster=name, at=wanted.now, vendors=wanted.vendors)

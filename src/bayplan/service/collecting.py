@@ -1,8 +1,8 @@
-"""How often Python looks for reference cycles during a run.
+"""How often Python looks for reference cycles while much is done.
 
-A run makes objects by the million and keeps most of them, and none of those is part of a cycle: what it drops is freed
-at once, by counting. The usual pace, a look after every 700 new objects, costs a run of 100,000 pods a twelfth of its
-time and finds nothing.
+A simulation makes objects by the million and keeps most of them, a recording drops most of them soon; none of those is
+part of a cycle, and what is dropped is freed at once, by counting. The usual pace, a look after every 700 new objects,
+costs either of them a twelfth of its time and finds nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MANY = 100_000
 def seldom() -> Iterator[None]:
     """Look less often for as long as this lasts."""
     usual = gc.get_threshold()
-    gc.set_threshold(_MANY, *usual[1:])
+    gc.set_threshold(max(_MANY, usual[0]), *usual[1:])
     try:
         yield
     finally:
