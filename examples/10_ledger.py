@@ -23,6 +23,7 @@ from bayplan.ledger.questions.pending import why_pending
 from bayplan.ledger.questions.present import pods_at
 from bayplan.ledger.questions.usage import usage
 from bayplan.ledger.questions.windows import Window
+from bayplan.ledger.rows import Rows
 from bayplan.ledger.store.migrating import migrate
 from bayplan.ledger.store.sql import SqlStore, open_store
 from bayplan.model.clock import SECOND, Instant, rfc3339
@@ -86,7 +87,8 @@ async def record(store: SqlStore) -> None:
         (2, trainer(2, {"phase": "Running", "conditions": [bound]}, "h100-1")),
         (9.5, trainer(3, {"phase": "Running", "conditions": [bound, taken]}, "h100-1")),
     ):
-        known, rows = pods.changed(known, obj, seen(hour))
+        rows = Rows()
+        known = pods.changed(known, obj, seen(hour), rows)
         await store.commit(rows)
     assert known is not None
     await store.commit(pods.gone(known, seen(10)))

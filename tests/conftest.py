@@ -3,17 +3,23 @@ starts a service in this process leaves the logs as they were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import settings
 
-from bayplan.model.clock import SystemClock
+from bayplan.model.clock import SystemClock, VirtualClock
+from bayplan.service.levels import Levels
 from bayplan.service.logging import LOGS
 from bayplan.service.settings import LogSettings
 
 settings.register_profile("bayplan", deadline=None)
 settings.load_profile("bayplan")
+
+Logged = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +27,11 @@ def logs_as_at_the_start() -> Iterator[None]:
     """Levels, format, clock and stream belong to the process, so one test could silence another."""
     yield
     LOGS.configure(LogSettings(), SystemClock())
+
+
+@pytest.fixture
+def logged() -> Logged:
+    """All lines that were logged since, at debug."""
+    stream = io.StringIO()
+    LOGS.configure(LogSettings(format="json", levels=Levels.parse("debug,asyncio=error")), VirtualClock(), stream)
+    return lambda: [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]

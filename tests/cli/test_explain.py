@@ -184,7 +184,7 @@ def test_what_cannot_be_explained(command: Command, arguments: list[str], code: 
 
 
 def test_a_pod_that_has_run_its_course_is_not_explained(command: Command, serving: Serving) -> None:
-    body = pod("done").behaves(run_for="10ms").restarting("Never").document()
+    body = pod("done").behaves(pull="10ms", start="10ms", run_for="10ms").restarting("Never").document()
     serving.do(serving.cluster.create(kinds.POD, body, "default"))
     for _ in range(500):
         if "Completed" in command("get", "pod", "done").out:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bayplan.cluster.lab.lab import Lab
+from tests.ledger.rights.accounts import as_account, kubectl
 
 pytestmark = pytest.mark.slow
 
@@ -38,13 +38,12 @@ def _pod(name: str, cpu: str) -> Doc:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def _kubectl(lab: Lab, *arguments: str, stdin: str = "") -> str:
-    command = lab.kubectl_command(*arguments, "-n", SPACE)
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=True).stdout
+def _kubectl(lab: Lab, *arguments: str, given: str = "") -> str:
+    return kubectl(lab, *arguments, "-n", SPACE, given=given)
 
 
 def _apply(lab: Lab, *objects: Doc) -> None:
-    _kubectl(lab, "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    _kubectl(lab, "apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
 
 def _explain(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -55,7 +54,7 @@ def _explain(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[s
 @pytest.fixture(scope="module")
 def filled(lab: Lab) -> Iterator[Lab]:
     """Two nodes of our own, one of them tainted, and pods that only these may take."""
-    subprocess.run(lab.kubectl_command("create", "namespace", SPACE), check=True, capture_output=True)
+    kubectl(lab, "create", "namespace", SPACE)
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": SPACE}, "rules": RULES}
     binding = {
         "apiVersion": f"{RBAC}/v1",
@@ -113,11 +112,7 @@ def test_a_suggestion_comes_true(filled: Lab) -> None:
 
 
 def test_the_right_to_list_nodes_and_pods_is_enough(filled: Lab, tmp_path: Path) -> None:
-    known = yaml.safe_load(filled.kubeconfig.read_text())
-    token = _kubectl(filled, "create", "token", "reader").strip()
-    known["users"] = [{"name": each["name"], "user": {"token": token}} for each in known["users"]]
-    kubeconfig = tmp_path / "reader"
-    kubeconfig.write_text(yaml.safe_dump(known))
+    kubeconfig = as_account(filled, tmp_path, SPACE, "reader")
 
     told = _explain(kubeconfig, "small")
     assert told.returncode == 0

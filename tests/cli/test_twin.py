@@ -14,7 +14,8 @@ from syrupy.assertion import SnapshotAssertion
 from bayplan.cli.main import main
 from bayplan.cluster.kinds import NODE, POD
 from bayplan.cluster.served.app import Api
-from bayplan.model.clock import rfc3339
+from bayplan.model.clock import Instant, rfc3339
+from bayplan.simulate.recording.file import Writer
 from bayplan.simulate.twin.snapshot import read_snapshot
 from tests.cli.serving import Command, Serving, pod
 from tests.simulate.twin.test_from_ledger import a_ledger
@@ -104,6 +105,29 @@ def test_a_twin_of_the_past_comes_from_the_ledger_and_says_what_it_does_not_know
     assert not requests
     asked = command("simulate", "capacity", "--twin", str(tmp_path / "then.twin"), "-o", "json")
     assert [each["more"] for each in json.loads(asked.out)["byGpuModel"]] == [12, 6, 3, 1]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        pytest.param(["twin", "serve", "FILE"], id="served"),
+        pytest.param(["simulate", "capacity", "--twin", "FILE"], id="asked what fits"),
+        pytest.param(["simulate", "run", "03-exhaustion", "--for", "1s", "--twin", "FILE"], id="put a scenario to"),
+    ],
+)
+def test_a_twin_whose_file_was_cut_off_says_so(
+    command: Command, verb: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def show(*_: Any, **__: Any) -> None:
+        """Instead of the picture."""
+
+    monkeypatch.setattr("bayplan.cli.display.show.show", show)
+    path = tmp_path / "prod.twin"
+    with Writer(path, "test", Instant(0)):
+        pass
+    told = command(*(str(path) if word == "FILE" else word for word in verb))
+    assert told.code == 0, told.err
+    assert "Warning: the file ends before all was read that was there" in told.err
 
 
 # --- a scenario's events

@@ -29,6 +29,7 @@ from bayplan.simulate.recording.story import Story, story_of
 from bayplan.simulate.twin.filling import twin_of
 from bayplan.simulate.twin.snapshot import read_snapshot
 from bayplan.testing import fake_cluster, pod
+from tests.ledger.rights.accounts import as_account, kubectl
 from tests.simulate.twin.clusters import Tape, gpu_node
 
 pytestmark = pytest.mark.slow
@@ -57,14 +58,8 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield running
 
 
-def _kubectl(lab: Lab, *arguments: str, stdin: str = "") -> str:
-    return subprocess.run(
-        lab.kubectl_command(*arguments), input=stdin, capture_output=True, text=True, check=True
-    ).stdout
-
-
 def _apply(lab: Lab, *objects: Doc) -> None:
-    _kubectl(lab, "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    kubectl(lab, "apply", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
 
 def _asked(lab: Lab) -> Counter[str]:
@@ -86,12 +81,7 @@ def _reader(lab: Lab, folder: Path, *verbs: str) -> Path:
     }
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}
     _apply(lab, account, role, binding)
-    known = yaml.safe_load(lab.kubeconfig.read_text())
-    token = _kubectl(lab, "create", "token", "reader").strip()
-    known["users"] = [{"name": each["name"], "user": {"token": token}} for each in known["users"]]
-    path = folder / "reader"
-    path.write_text(yaml.safe_dump(known))
-    return path
+    return as_account(lab, folder, "default", "reader")
 
 
 def _bayplan(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -154,8 +144,8 @@ async def test_a_recording_is_replayed_by_the_real_scheduler(audited: Lab, tmp_p
     assert found.replayed.placed >= 6  # one may wait for the scheduler to try it again
     assert found.same_share is not None
     assert found.same_share > 0.8
-    _kubectl(audited, "delete", "pods", "--all", "--force", "--grace-period=0")
-    _kubectl(audited, "delete", "node", "r0", "r1")
+    kubectl(audited, "delete", "pods", "--all", "--force", "--grace-period=0")
+    kubectl(audited, "delete", "node", "r0", "r1")
 
 
 async def _embedded(story: Story) -> Comparison:
@@ -165,7 +155,7 @@ async def _embedded(story: Story) -> Comparison:
 
 def test_the_right_to_list_is_enough_for_a_twin_and_nothing_is_written(audited: Lab, tmp_path: Path) -> None:
     _apply(audited, _node("t0"), _node("t1"), _deployment("web", 3, "2"), _deployment("wide", 1, "9"))
-    _kubectl(audited, "wait", "deployment/web", "--for=condition=Available", "--timeout=60s")
+    kubectl(audited, "wait", "deployment/web", "--for=condition=Available", "--timeout=60s")
     reader = _reader(audited, tmp_path, "list")
     file = tmp_path / "lab.twin"
     told = _bayplan("twin", "from", "--kubeconfig", str(reader), "-o", str(file))
@@ -184,7 +174,7 @@ def test_the_right_to_list_is_enough_for_a_twin_and_nothing_is_written(audited: 
     before = _places_of(twin.world.store.objects(POD))
     asyncio.run(twin.advance(600))
     assert _places_of(twin.world.store.objects(POD)) == before
-    real = json.loads(_kubectl(audited, "get", "pods", "-A", "-o", "json"))["items"]
+    real = json.loads(kubectl(audited, "get", "pods", "-A", "-o", "json"))["items"]
     assert before == {(each["metadata"]["uid"], each["spec"].get("nodeName", "")) for each in real}
 
 
@@ -199,7 +189,7 @@ def test_a_recording_survives_the_api_servers_restart_and_writes_nothing(audited
 
     def disturb() -> None:
         audited.restart_apiserver()
-        _apply(audited, {**_deployment("late", 1, "1"), "metadata": {"name": "late"}})
+        _apply(audited, _deployment("late", 1, "1"))
 
     disturbing = threading.Timer(6, disturb)
     disturbing.start()

@@ -11,7 +11,7 @@ import yaml
 from bayplan.cluster import kinds
 from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
 from bayplan.cluster.served.following import news
-from tests.cli.serving import Command, Serving, deployment, pod, until
+from tests.cli.serving import QUICK, Command, Serving, deployment, pod, until
 
 
 def _make(serving: Serving, *names: str) -> None:
@@ -128,10 +128,10 @@ def test_top_shows_usage_and_gpus(command: Command) -> None:
 
 def test_a_log_is_followed_to_the_end_of_the_container(command: Command, serving: Serving) -> None:
     body = pod("brief")
-    body["metadata"]["annotations"] = {f"{PREFIX}pull": "10ms", f"{PREFIX}run-for": "3s", f"{PREFIX}log-every": "1s"}
+    body["metadata"]["annotations"] = {**QUICK, f"{PREFIX}run-for": "1s", f"{PREFIX}log-every": "1s"}
     body["spec"]["restartPolicy"] = "Never"
     serving.do(serving.cluster.create(kinds.POD, body, "default"))
-    serving.do(_running(serving, "brief"))
+    serving.do(_started(serving, "brief"))
     code, out, err = command("logs", "brief", "-f", "--prefix")
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -139,9 +139,9 @@ def test_a_log_is_followed_to_the_end_of_the_container(command: Command, serving
     assert {line.split()[0] for line in lines} == {"[pod/brief/main]"}
 
 
-async def _running(serving: Serving, name: str) -> None:
+async def _started(serving: Serving, name: str) -> None:
     async with asyncio.timeout(30):
-        fields = f"metadata.name={name},status.phase=Running"
+        fields = f"metadata.name={name},status.phase!=Pending"
         async for _ in serving.cluster.watch(kinds.POD, "default", fields=fields):
             return
 

@@ -34,9 +34,9 @@ from bayplan.ledger.rows import (
     WorkloadPodReference,
 )
 from bayplan.ledger.snapshots import pack
-from bayplan.ledger.store.migrating import migrate
 from bayplan.ledger.store.sql import SqlStore, open_store
 from bayplan.model.clock import SECOND, Instant, rfc3339
+from tests.ledger.databases import prepared
 
 MIDNIGHT = Instant(1_767_225_600 * SECOND)  # 2026-01-01T00:00:00Z
 HOUR = 3600 * SECOND
@@ -303,9 +303,7 @@ def elsewhere(rows: list[Row], cluster: str) -> list[Row]:
 
 async def written(path: str, rows: list[Row]) -> SqlStore:
     """A ledger in a file, with these rows."""
-    url = f"sqlite:///{path}"
-    await migrate(url)
-    store = await open_store(url)
+    store = await open_store(await prepared(f"sqlite:///{path}"))
     batch = Rows()
     batch.add(*rows)
     await store.commit(batch)

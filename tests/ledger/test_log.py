@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import bayplan
@@ -24,9 +22,7 @@ from bayplan.ledger.store.port import StoreRefusedError
 from bayplan.ledger.store.retention import Pruned
 from bayplan.model.clock import VirtualClock
 from bayplan.model.errors import Forbidden, ServerError
-from bayplan.service.levels import Levels
-from bayplan.service.logging import LOGS
-from bayplan.service.settings import LogSettings
+from tests.conftest import Logged
 from tests.ledger.log_page import PAGE, rendered
 from tests.ledger.shell.memory import MemoryStore
 from tests.ledger.shell.scenes import caught_up, gpu_cluster, gpu_job, gpu_pod, recorded, until
@@ -76,10 +72,10 @@ def _texts(value: ast.expr) -> Iterator[str]:
             yield from (*_texts(one), *_texts(other))
 
 
-CALLS = [pytest.param(call, tree, id=where) for where, call, tree in calls()]
+CALLS = [*calls()]
 
 
-@pytest.mark.parametrize(("call", "tree"), CALLS)
+@pytest.mark.parametrize(("call", "tree"), [pytest.param(call, tree, id=where) for where, call, tree in CALLS])
 def test_every_call_is_an_event_of_the_table(call: ast.Call, tree: ast.Module) -> None:
     found = names(call, tree)
     assert found
@@ -93,7 +89,7 @@ def test_every_call_is_an_event_of_the_table(call: ast.Call, tree: ast.Module) -
 
 
 def test_no_event_of_the_table_is_without_a_call() -> None:
-    assert {name for _, call, tree in calls() for name in names(call, tree)} == EVENTS.keys()
+    assert {name for _, call, tree in CALLS for name in names(call, tree)} == EVENTS.keys()
     assert set(EVENTS["pruned"].fields.split()) == set(Pruned.__struct_fields__)
 
 
@@ -108,17 +104,12 @@ def test_the_page_is_up_to_date() -> None:
 # --- what runs really say
 
 
-Lines = Callable[[], list[dict[str, Any]]]
-
-
 @pytest.fixture
-def lines() -> Lines:
-    """All that is logged meanwhile, at debug, each compared with the table."""
-    stream = io.StringIO()
-    LOGS.configure(LogSettings(format="json", levels=Levels.parse("debug,asyncio=error")), VirtualClock(), stream)
+def lines(logged: Logged) -> Logged:
+    """All that is logged meanwhile, each compared with the table."""
 
     def said() -> list[dict[str, Any]]:
-        found = [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]
+        found = logged()
         for line in found:
             event = EVENTS[line["msg"]]
             assert line["level"] == event.level
@@ -128,7 +119,7 @@ def lines() -> Lines:
     return said
 
 
-async def test_a_run_with_an_outage_and_finalizers(lines: Lines, tmp_path: Path) -> None:
+async def test_a_run_with_an_outage_and_finalizers(lines: Logged, tmp_path: Path) -> None:
     cluster, store = await gpu_cluster(), MemoryStore()
     with (tmp_path / "s").open("wb") as half:
         half.write(b"half")
@@ -166,7 +157,7 @@ async def test_a_run_with_an_outage_and_finalizers(lines: Lines, tmp_path: Path)
     assert {("gpu_pods", made.version), ("pod_snapshots", made.version)} <= decided
 
 
-async def test_a_part_that_fails_while_another_ends_all_is_told(lines: Lines) -> None:
+async def test_a_part_that_fails_while_another_ends_all_is_told(lines: Logged) -> None:
     async def refused() -> None:
         raise StoreRefusedError("no such table")
 
@@ -184,7 +175,7 @@ async def test_a_part_that_fails_while_another_ends_all_is_told(lines: Lines) ->
     assert [(line["part"], line["why"]) for line in lines()] == [("cannot end", "ServerError: no route")]
 
 
-async def test_a_kind_that_may_not_be_read_is_told_once(lines: Lines) -> None:
+async def test_a_kind_that_may_not_be_read_is_told_once(lines: Logged) -> None:
     class Refusing:
         async def get(self, _kind: object, name: str, _namespace: str) -> object:
             raise Forbidden(f"{name}: not allowed")
@@ -198,7 +189,7 @@ async def test_a_kind_that_may_not_be_read_is_told_once(lines: Lines) -> None:
     assert told == [("warning", JOB.qualified), ("warning", POD.qualified)]
 
 
-async def test_a_lease_from_its_taking_to_its_loss(lines: Lines) -> None:
+async def test_a_lease_from_its_taking_to_its_loss(lines: Logged) -> None:
     cluster, place = await gpu_cluster(0), Place("kube-system", "ledger")
 
     class Cut:
@@ -233,7 +224,7 @@ async def test_a_lease_from_its_taking_to_its_loss(lines: Lines) -> None:
     assert {f"lease {word}" for word in expected} <= {line["msg"] for line in lines()}
 
 
-async def test_a_reconcile_and_a_full_spool(lines: Lines, tmp_path: Path) -> None:
+async def test_a_reconcile_and_a_full_spool(lines: Logged, tmp_path: Path) -> None:
     cluster = await gpu_cluster()
     keeping = asyncio.create_task(keep_kubelet_service(cluster, cluster.clock))
     await until(lambda: any(line["msg"] == "kubelet service reconciled" for line in lines()))

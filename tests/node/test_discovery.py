@@ -24,7 +24,7 @@ CPUS = "sys/devices/system/cpu"
 NODES = "sys/devices/system/node"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(machine=machines())
 def test_what_is_written_is_discovered(machine: Machine) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -42,7 +42,7 @@ def test_what_there_is_nothing_of_is_not_drawn() -> None:
 
 
 def test_pictures_are_files_and_the_same_every_time(tmp_path: Path) -> None:
-    pictures = figures(RUN)
+    pictures = figures(RUN)[:2]
     once, again = draw(pictures, tmp_path / "once"), draw(pictures, tmp_path / "again")
     assert [path.name for path in once[:3]] == ["placement.svg", "placement.png", "utilisation.svg"]
     assert [path.read_bytes() for path in once] == [path.read_bytes() for path in again]

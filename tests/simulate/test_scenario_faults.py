@@ -93,6 +93,27 @@ def test_the_good_one_is_good() -> None:
             id="a pace without time",
         ),
         pytest.param(
+            "kind: Deployment",
+            "kind: Deployment\n    replicas: {low: 1, high: 2, curve: flat, every: 0s}",
+            "17: workloads[1].replicas.every: expected a span above 0",
+            "X004",
+            id="replicas that are looked at without end",
+        ),
+        pytest.param(
+            "usageModels:",
+            "outages: [{node: host-1, at: 1h, lasts: 5m, every: 5m}]\nusageModels:",
+            "5: outages[0].every: expected more than lasts",
+            "X004",
+            id="an outage that begins again as it ends",
+        ),
+        pytest.param(
+            "usageModels:",
+            "outages: [{node: host-1, at: 1h, lasts: 0s, every: 0s}]\nusageModels:",
+            "5: outages[0].every: expected more than lasts",
+            "X004",
+            id="outages without end at one instant",
+        ),
+        pytest.param(
             "{median: 2, spread: 1.5}",
             "{median: two}",
             "23: vms[0].cpu.median: expected a quantity",
@@ -225,6 +246,20 @@ def test_a_fault_has_line_path_and_code(old: str, new: str, fault: str, code: st
     error = _refusal(_GOOD.replace(old, new, 1))
     assert error.message.startswith(f"x.yaml:{fault}"), error.message
     assert error.kinds[0].value == f"BP-{code}"
+
+
+@pytest.mark.parametrize(
+    ("workload", "fault"),
+    [
+        pytest.param("task", "expected a workload whose arrivals have perHour or every", id="all at once"),
+        pytest.param("serve", "expected a workload with arrivals", id="from the start"),
+    ],
+)
+def test_what_has_no_pace_cannot_come_faster(workload: str, fault: str) -> None:
+    text = _GOOD.replace("{every: 5m, count: 3}", "{count: 3}")
+    error = _refusal(f"{text}  - {{at: 1h, do: {{arrivals: {{workload: {workload}, factor: 4}}}}}}\n")
+    assert error.message == f"x.yaml:39: events[3].do.arrivals.workload: {fault}"
+    assert [kind.value for kind in error.kinds] == ["BP-X008"]
 
 
 def test_a_circle_of_events_is_told_once() -> None:

@@ -113,6 +113,21 @@ async def test_events_happen_in_virtual_time() -> None:
     assert [what for _, what in stage.coming()] == ["late: drain 1 node when nodes above 9"]
 
 
+@pytest.mark.parametrize(
+    ("minutes", "count"),
+    [
+        pytest.param(5, 301, id="while all of them are remembered"),
+        pytest.param(10, 601, id="and when the oldest are forgotten"),
+    ],
+)
+async def test_every_event_counts(minutes: int, count: int) -> None:
+    event = "  - {name: tick, at: 0s, every: 1s, do: {uncordon: {nodes: [gpu-1]}}}\n"
+    text = _TEXT.partition("curves:")[0] + "events:\n" + event
+    stage = Stage(parse_scenario("x.yaml", text), seed=3, start=_START)
+    await stage.rehearse(Instant(_START + minutes * _MINUTE))
+    assert stage.events == {"tick": count}
+
+
 async def test_events_happen_in_real_time() -> None:
     stage = _eventful()
     await stage.rehearse(Instant(_START + 5 * _MINUTE))

@@ -152,7 +152,7 @@ class Recorder:
     async def _digest(self, items: list[Item]) -> Rows:
         """What batches add to the ledger, with how far each stream is told by them.
 
-        What comes while the transaction before is under way comes along: there is nothing to wait with it for.
+        What comes while the transaction before is under way comes along, rather than wait for the next.
         """
         rows, at = Rows(), self._stamp()
         touched: dict[str, Stream] = {}

@@ -176,15 +176,15 @@ class Recording:
         facts = pods.concerning(obj, seen) if known is None else None
         if known is None and facts is None:
             return
-        now, added = pods.changed(known, obj, seen, facts)
+        now = pods.changed(known, obj, seen, rows, facts)
         if now is known:
             return
-        rows.extend(added)
         self.pods[uid] = now
         self._await_model(now)
         self._report(obj, now.odd)
         self._tell_owners(now, seen.at)
-        rows.add(*(each.disruption for each in self._early.pop(uid, ())))
+        if self._early:
+            rows.add(*(each.disruption for each in self._early.pop(uid, ())))
 
     def _pod_gone(self, uid: str, change: Change, seen: Seen, rows: Rows) -> None:
         known = self.pods.pop(uid, None)

@@ -423,6 +423,10 @@ class Rows:
         for kind, rows in other.by_type.items():
             self.by_type.setdefault(kind, []).extend(rows)
 
+    def count(self, kind: type[Row]) -> int:
+        """How many there are of a table."""
+        return len(self.by_type.get(kind, ()))
+
     def __iter__(self) -> Iterator[Row]:
         for kind in ROWS:
             yield from self.by_type.get(kind, ())

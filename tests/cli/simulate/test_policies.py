@@ -56,6 +56,22 @@ def test_what_openb_refuses(trace: list[str], flags: list[str], told: str, capsy
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("gpus", "code", "told"),
+    [
+        pytest.param("0", 1, "nodes.csv: no node has a GPU", id="no GPU to give away"),
+        pytest.param("1", 0, "", id="GPUs that nobody asks for"),
+    ],
+)
+def test_a_trace_without_gpus(
+    trace: list[str], gpus: str, code: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "nodes.csv").write_text(f"sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,{gpus},G2\n")
+    (tmp_path / "pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,1000,1,0,0\n")
+    assert main([*trace, "--policy", "fgd", "--seeds", "1", "--processes", "1"]) == code
+    assert told in capsys.readouterr().err
+
+
 def test_a_scenario_under_two_policies(capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion) -> None:
     flags = ["--policy", "default", "--policy", "MostAllocated", "--seeds", "2", "--processes", "1"]
     assert main(["simulate", "compare", "01-initial-placement", *flags]) == 0

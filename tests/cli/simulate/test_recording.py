@@ -21,22 +21,18 @@ from tests.cli.serving import Command, Serving
 from tests.simulate.twin.clusters import Tape, gpu_node
 
 
-def test_a_cluster_is_recorded_for_a_while(command: Command, serving: Serving, tmp_path: Path) -> None:
+def test_a_cluster_is_recorded_for_a_while(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "day.rec"
-    before = serving.cluster.world.store.revision
-    told = command("simulate", "record", "--for", "1500ms", "--out", str(path))
+    told = command("simulate", "record", "--for", "500ms", "--out", str(path))
     assert told.code == 0, told.err
-    assert "changes follow" in told.err
-    assert serving.cluster.world.store.revision == before
     recording = Recording(path)
-    entries = [*recording.entries()]
+    assert [*recording.entries()][-1].type == "END"
     assert not recording.cut
-    assert entries[-1].type == "END"
-    assert sum(each.object is not None and each.object.kind is POD for each in entries) == 4
 
 
 def test_ctrl_c_leaves_a_valid_file(serving: Serving, tmp_path: Path) -> None:
     path = tmp_path / "day.rec"
+    before = serving.cluster.world.store.revision
     command = ["simulate", "record", "--kubeconfig", str(serving.kubeconfig), "--out", str(path)]
     with subprocess.Popen([sys.executable, "-m", "bayplan", *command], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -47,9 +43,12 @@ def test_ctrl_c_leaves_a_valid_file(serving: Serving, tmp_path: Path) -> None:
         rest = process.stderr.read()
     assert process.returncode == 130
     assert f"{path}:" in rest
+    assert serving.cluster.world.store.revision == before
     recording = Recording(path)
-    assert [*recording.entries()][-1].type == "END"
+    entries = [*recording.entries()]
+    assert entries[-1].type == "END"
     assert not recording.cut
+    assert sum(each.object is not None and each.object.kind is POD for each in entries) == 4
 
 
 @pytest.fixture

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 import bayplan
 from bayplan.cluster.kinds import CONFIG_MAP, DEPLOYMENT, NODE, POD
-from bayplan.cluster.live import cluster as live
 from bayplan.cluster.live.cluster import ODD, LiveCluster
 from bayplan.cluster.live.config import ExecEntry, UserEntry, Variable
 from bayplan.cluster.live.credentials import CredentialError
@@ -20,16 +18,9 @@ from bayplan.cluster.port import PatchType
 from bayplan.model.clock import Instant, VirtualClock, rfc3339, seconds
 from bayplan.model.errors import Unauthorized
 from tests.cluster.live.answering import REFUSED, Answer, Handler, Pki, Request, Seen, access, answering
+from tests.conftest import Logged
 
 V1 = "client.authentication.k8s.io/v1"
-
-
-@pytest.fixture
-def warned(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
-    """The fields of what the live engine warns of."""
-    said: list[dict[str, object]] = []
-    monkeypatch.setattr(live, "log", SimpleNamespace(warning=lambda _, **fields: said.append(fields)))
-    return said
 
 
 async def ask(handler: Handler, act: Callable[[LiveCluster], object], user: UserEntry | None = None) -> None:
@@ -302,7 +293,7 @@ async def test_a_client_certificate_is_shown(tmp_path: Path) -> None:
 # --- what cannot be read
 
 
-async def test_a_bad_object_is_said_once_and_the_others_come(warned: list[dict[str, object]]) -> None:
+async def test_a_bad_object_is_said_once_and_the_others_come(logged: Logged) -> None:
     bad = b'{"type":"ADDED","object":{"metadata":{"name":"b","namespace":"x","labels":{"n":7}}}}'
     lines = b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n%s\n<html>\n%s\n' % (bad, bad.replace(b"7", b"7.5"))
     names = []
@@ -310,7 +301,7 @@ async def test_a_bad_object_is_said_once_and_the_others_come(warned: list[dict[s
         for _ in range(2):
             names += [event.object.name async for event in cluster.watch(POD) if event.object is not None]
     assert names == ["a", "b", "b"] * 2
-    assert [(line["code"], line["kind"], line["what"]) for line in warned] == [
+    assert [(line["code"], line["kind"], line["what"]) for line in logged() if line["level"] == "warning"] == [
         (ODD, "Pod", "x/b: metadata.labels.n cannot be 7"),
         (ODD, "Pod", "a line that is no event: <html>"),
         (ODD, "Pod", "x/b: metadata.labels.n cannot be 7.5"),

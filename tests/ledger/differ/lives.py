@@ -154,7 +154,8 @@ class Watcher:
 
     def see(self, second: float, obj: Object, **known: Any) -> Rows:
         """A version was seen at that second."""
-        self.pod, rows = pods.changed(self.pod, obj, seen(second, people=self.people, **{**self.known, **known}))
+        rows = Rows()
+        self.pod = pods.changed(self.pod, obj, seen(second, people=self.people, **{**self.known, **known}), rows)
         if len(rows):
             self.ledger.last[self.pod.facts.uid] = obj.raw()
         self.ledger.take(rows)

@@ -12,7 +12,7 @@ import pytest
 from bayplan.cluster.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.cluster.objects import Object
 from bayplan.ledger.differ import nodes
-from bayplan.ledger.differ.claims import Pools, read_slice
+from bayplan.ledger.differ.claims import DRIVERS, Pools, read_slice
 from bayplan.ledger.differ.devices import Claimed, Devices
 from bayplan.ledger.differ.pods import concerning
 from bayplan.ledger.differ.reading import Odd
@@ -120,6 +120,11 @@ def test_what_pods_hold(slices: list[Object], claims: list[Object], expected: di
 )
 def test_what_nodes_offer(slices: list[Object], expected: dict[str, Any]) -> None:
     assert pools(*slices).capacity == expected
+
+
+def test_a_nodes_drivers_stand_in_the_order_of_their_slices() -> None:
+    found = pools(*(offered(device("0"), device("1"), driver=driver) for driver in DRIVERS))
+    assert list(found.capacity["a"]) == list(DRIVERS)  # not in that of a set, which is another in every process
 
 
 def have(amount: int, since: float | None = None) -> Callable[[str], Claimed]:

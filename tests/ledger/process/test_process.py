@@ -133,9 +133,7 @@ async def test_a_leader_that_was_frozen_wakes_up_as_a_follower(world: World, tmp
     assert await stored(database, Gap) == []
 
 
-async def test_a_second_replica_waits_and_takes_over_within_twenty_seconds_of_a_kill(
-    world: World, tmp_path: Path
-) -> None:
+async def test_a_second_replica_waits_and_takes_over_after_a_kill(world: World, tmp_path: Path) -> None:
     database = EMPTY["PostgreSQL"]()
     await migrate(database)
     async with replicas(tmp_path, world, database) as (leader, other):
@@ -146,10 +144,8 @@ async def test_a_second_replica_waits_and_takes_over_within_twenty_seconds_of_a_
         assert not other.told("lease acquired")
         last = max(each.observed_at for each in await stored(database, PodSnapshot))
         await leader.end(signal.SIGKILL)
-        killed = world.cluster.clock.now()
         await world.job("second", runs="1s")
         taken = await other.tells("lease acquired")
-        assert parse_rfc3339(taken["ts"]) - killed < 20_000_000
         assert parse_rfc3339(taken["ts"]) > last
         await soon_stored(other, database, world)
         assert await other.end() == 0
@@ -158,14 +154,14 @@ async def test_a_second_replica_waits_and_takes_over_within_twenty_seconds_of_a_
 
 async def test_a_leader_that_ends_well_is_followed_without_a_wait(world: World, tmp_path: Path) -> None:
     database = EMPTY["SQLite"]()
-    async with ledger(tmp_path, world, database, name="one") as one:
+    async with ledger(tmp_path, world, database, name="one", lease_duration="1h") as one:
         await one.tells("recording started")
-        async with ledger(tmp_path, world, database, name="two") as two:
+        async with ledger(tmp_path, world, database, name="two", lease_duration="1h") as two:
             await two.tells("started")
+            assert not two.told("lease acquired")
             assert await one.end() == 0
-            released = one.told("lease released")
-            acquired = await two.tells("lease acquired")
-            assert parse_rfc3339(acquired["ts"]) - parse_rfc3339(released[0]["ts"]) < 15_000_000
+            assert one.told("lease released")
+            await two.tells("lease acquired")  # which an hour would be too long for
 
 
 async def test_while_the_database_is_away_it_is_alive_but_not_ready_and_spools(world: World, tmp_path: Path) -> None:

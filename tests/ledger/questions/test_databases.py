@@ -18,18 +18,16 @@ from bayplan.ledger.questions.timeline import timeline
 from bayplan.ledger.questions.usage import DIMENSIONS, usage
 from bayplan.ledger.questions.windows import Window
 from bayplan.ledger.rows import Row, Rows
-from bayplan.ledger.store.migrating import migrate
 from bayplan.ledger.store.sql import SqlStore
 from bayplan.model.clock import Instant
 from tests.ledger.books import HOUR, a_day, elsewhere, hour
-from tests.ledger.databases import empty_database
+from tests.ledger.databases import empty_database, prepared
 
 __all__ = ["empty_database"]
 
 
 async def _filled(url: str, rows: list[Row]) -> SqlStore:
-    await migrate(url)
-    store = await open_ledger(url)
+    store = await open_ledger(await prepared(url))
     batch = Rows()
     batch.add(*rows)
     await store.commit(batch)

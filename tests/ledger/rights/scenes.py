@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bayplan.cluster.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
     DEPLOYMENT,
@@ -15,6 +13,7 @@ from bayplan.cluster.kinds import (
 )
 from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.cluster.objects import Object
+from tests.ledger.chaos.objects import definition
 from tests.ledger.process.running import happens
 from tests.ledger.rights.accounts import made
 from tests.ledger.shell.scenes import container, gpu_node, gpu_pod
@@ -24,18 +23,10 @@ STRANGER = Kind("rights.example.com", "v1", "Stranger", "strangers", namespaced=
 """A kind that nobody was told of."""
 
 
-def _definition(kind: Kind) -> dict[str, Any]:
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
-    names = {"plural": kind.plural, "kind": kind.name}
-    spec = {"group": kind.group, "scope": "Namespaced", "names": names, "versions": [version]}
-    return {"metadata": {"name": kind.resource}, "spec": spec}
-
-
 async def kinds_made(cluster: LiveCluster) -> None:
     """Define the custom kinds, and wait until they are served."""
     for kind in (TRAINER, STRANGER):
-        await made(cluster, CUSTOM_RESOURCE_DEFINITION, _definition(kind))
+        await made(cluster, CUSTOM_RESOURCE_DEFINITION, definition(kind))
 
         async def served(kind: Kind = kind) -> bool:
             return (await cluster.list(kind)).items is not None

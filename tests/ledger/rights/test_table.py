@@ -58,6 +58,25 @@ def test_settings_that_hold_here_go_into_the_manifest_but_for_the_database(capsy
     assert pod["volumes"] == [{"name": "spool", "emptyDir": {"sizeLimit": "2048Mi"}}]
 
 
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        pytest.param(
+            "http://me:s3cret@prometheus:9090",
+            {"valueFrom": {"secretKeyRef": {"name": "bayplan-ledger", "key": "prometheus"}}},
+            id="with a password, from the Secret",
+        ),
+        pytest.param("http://prometheus:9090", {"value": "http://prometheus:9090"}, id="without, as it is"),
+    ],
+)
+def test_where_the_pods_have_the_url_of_prometheus_from(url: str, expected: dict[str, Any], capsys: Capture) -> None:
+    found = _printed(capsys, "--set", f"ledger.prometheus={url}")
+    assert "s3cret" not in str(found)
+    pod = found[-1]["spec"]["template"]["spec"]
+    for each in (*pod["initContainers"], *pod["containers"]):
+        assert {"name": "BAYPLAN_LEDGER_PROMETHEUS", **expected} in each["env"]
+
+
 def test_a_lease_elsewhere_gets_its_role_there(capsys: Capture) -> None:
     found = _printed(capsys, "--set", "ledger.lease_namespace=leases")
     assert [each["metadata"]["namespace"] for each in found if each["kind"] == "Role"] == ["leases"]

@@ -13,12 +13,11 @@ import pytest
 import sqlalchemy as sa
 
 from bayplan.ledger.settings import store_settings
-from bayplan.ledger.store.migrating import migrate
 from bayplan.ledger.store.port import StoreRefusedError, StoreUnavailableError
 from bayplan.ledger.store.reading import fetch
 from bayplan.ledger.store.settings import StoreSettings
 from bayplan.ledger.store.sql import SqlStore, open_store
-from tests.ledger.databases import MariaDb, Postgres, Server, server
+from tests.ledger.databases import MariaDb, Postgres, Server, prepared, server
 from tests.ledger.settings.effects import given, sees, silence
 from tests.ledger.store.made import batch, pod
 
@@ -39,8 +38,7 @@ def how(**values: str) -> StoreSettings:
 
 
 async def opened(kind: type[Server], settings: StoreSettings) -> SqlStore:
-    url = server(kind).create(f"settings_{os.getpid()}_{next(_NUMBERS)}")
-    await migrate(url)
+    url = await prepared(server(kind).create(f"settings_{os.getpid()}_{next(_NUMBERS)}"))
     return await open_store(url, settings)
 
 
@@ -97,8 +95,7 @@ async def test_a_table_that_another_holds_is_waited_for_so_long(kind: type[Serve
 
 @sees("ledger.statement_timeout")
 async def test_an_sqlite_file_that_another_writes_to_is_waited_for_so_long(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/ledger.db"
-    await migrate(url)
+    url = await prepared(f"sqlite:///{tmp_path}/ledger.db")
     store = await open_store(url, how(statement_timeout="100ms"))
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -20,6 +20,7 @@ from bayplan.ledger.store.reading import fetch, select_rows
 from bayplan.ledger.use.settings import Monitor, monitor_of
 from bayplan.model.clock import SECOND, Instant
 from bayplan.service.settings import LedgerSettings
+from tests.conftest import Logged
 from tests.ledger.books import CLUSTER, hour
 from tests.ledger.settings.effects import given, sees
 from tests.ledger.use.test_metering import NOON, Scene, scene
@@ -67,8 +68,6 @@ async def stored(scene: Scene, settings: LedgerSettings) -> list[GpuUse]:
         if monitor.meter.errors or (monitor.meter.told_until or 0) >= NOON:
             break
         await asyncio.sleep(0.002)
-    for _ in range(100):  # and what is old is let go
-        await asyncio.sleep(0.001)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await monitor.close()
@@ -169,9 +168,12 @@ async def test_what_is_asked_and_how_it_is_read(
         pytest.param({"use_retention": "1h"}, False, id="for an hour"),
     ],
 )
-async def test_measurements_are_kept_for_so_long(scene: Scene, values: dict[str, str], stays: bool) -> None:
+async def test_measurements_are_kept_for_so_long(
+    scene: Scene, logged: Logged, values: dict[str, str], stays: bool
+) -> None:
     old = Instant(NOON - 2 * 3600 * SECOND)
     await scene.write(GpuUse(cluster=CLUSTER, pod_uid="notebook", device="GPU-0", at=old, utilisation=1))
     async with Monitored(METRIC, "0.5").serving() as url:
         rows = await stored(scene, given(prometheus=url, **values, **SHORT).ledger)
+    assert "measurements pruned" in {line["msg"] for line in logged()}
     assert (old in {row.at for row in rows}) is stays

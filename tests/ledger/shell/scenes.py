@@ -10,6 +10,7 @@ from typing import Any
 from bayplan.cluster.embedded.assembly import embedded_cluster
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import JOB, NODE, POD, Kind
+from bayplan.cluster.live.reflector import Source
 from bayplan.ledger.outlet import Outlet
 from bayplan.ledger.recorder import Recorder
 from bayplan.ledger.recording import Recording
@@ -68,10 +69,13 @@ def kinds_of(cluster: EmbeddedCluster) -> Callable[[str, str], Awaitable[Kind | 
     return find
 
 
-async def new_recorder(cluster: EmbeddedCluster, store: Store, spool: Spool | None = None) -> Recorder:
+async def new_recorder(
+    cluster: EmbeddedCluster, store: Store, spool: Spool | None = None, *, source: Source | None = None
+) -> Recorder:
+    """On a cluster, or on what lies between (`source`)."""
     kept = await store.remembered(CLUSTER)
     return Recorder(
-        cluster,
+        source or cluster,
         Recording(CLUSTER, kept),
         Outlet(store, spool, cluster.clock),
         kept,
@@ -81,9 +85,11 @@ async def new_recorder(cluster: EmbeddedCluster, store: Store, spool: Spool | No
 
 
 @asynccontextmanager
-async def recorded(cluster: EmbeddedCluster, store: Store, spool: Spool | None = None) -> AsyncIterator[Recorder]:
+async def recorded(
+    cluster: EmbeddedCluster, store: Store, spool: Spool | None = None, *, source: Source | None = None
+) -> AsyncIterator[Recorder]:
     """A recorder that runs until the block is left."""
-    recorder = await new_recorder(cluster, store, spool)
+    recorder = await new_recorder(cluster, store, spool, source=source)
     task = asyncio.create_task(recorder.run())
     try:
         yield recorder

@@ -16,11 +16,13 @@ from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, NAMESPACE, NO
 from bayplan.cluster.lab.lab import Lab
 from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.cluster.objects import Object
+from bayplan.cluster.port import Page
 from bayplan.ledger.finalizers import FINALIZER, Finalizers, decided, sweep
 from bayplan.ledger.outlet import Outlet
 from bayplan.ledger.recorder import Recorder
 from bayplan.ledger.recording import Recording
 from bayplan.ledger.rows import GpuPod, GpuWorkload, PodSnapshot, WorkloadSnapshot
+from bayplan.model.errors import Forbidden
 from tests.cluster.lab_fixture import lab
 from tests.ledger.chaos.objects import definition
 from tests.ledger.process.running import Process, happens, stored
@@ -149,6 +151,37 @@ async def test_after_a_minute_without_a_database_pods_are_let_go() -> None:
             for _ in range(50):
                 await asyncio.sleep(0)
         assert names(cluster) == []
+
+
+class WithoutJobs:
+    """A cluster that does not let Jobs be read."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+        self.patch = cluster.patch
+
+    async def list(self, kind: Kind, namespace: str | None = None, **how: Any) -> Page:
+        if kind is JOB:
+            raise Forbidden("jobs.batch is forbidden")
+        return await self._cluster.list(kind, namespace, **how)
+
+
+async def test_a_kind_that_may_not_be_read_does_not_keep_the_others() -> None:
+    cluster = await gpu_cluster()
+    pod = gpu_pod("p")
+    pod["metadata"]["finalizers"] = [FINALIZER]
+    await cluster.create(POD, pod, "default")
+    await cluster.delete(POD, "p", "default", grace=0)
+    finalizers = Finalizers(WithoutJobs(cluster), cluster.clock)  # type: ignore[arg-type]  # enough of a cluster
+    stuck = cluster.clock.now()
+    running = asyncio.create_task(finalizers.run(lambda: stuck, lambda: [JOB, POD]))
+    for _ in range(7):
+        await cluster.advance(10)
+        for _ in range(50):
+            await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert (names(cluster), finalizers.removed) == ([], 1)
 
 
 async def test_a_sweep_takes_every_one_off() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,7 +19,6 @@ from bayplan.cluster.live.reflector_core import Change
 from bayplan.cluster.objects import Object
 from bayplan.cluster.port import Page
 from bayplan.ledger.finalizers import FINALIZER, Finalizers
-from bayplan.ledger.outlet import Outlet
 from bayplan.ledger.recorder import Recorder
 from bayplan.ledger.recording import Recording, When
 from bayplan.ledger.rows import GpuPeriod, GpuPod, Rows
@@ -30,7 +29,7 @@ from bayplan.model.clock import SECOND, Instant
 from bayplan.model.errors import ServerError
 from bayplan.model.meta import OwnerReference
 from tests.ledger.shell.memory import MemoryStore
-from tests.ledger.shell.scenes import CLUSTER, caught_up, gpu_cluster, gpu_pod, kinds_of, until
+from tests.ledger.shell.scenes import CLUSTER, caught_up, gpu_cluster, gpu_pod, recorded, until
 
 
 class Wire:
@@ -60,20 +59,9 @@ class Wire:
 
 @asynccontextmanager
 async def _recorded(cluster: EmbeddedCluster, wire: Wire, store: MemoryStore) -> AsyncIterator[Recorder]:
-    outlet = Outlet(store, None, cluster.clock)
-    recorder = Recorder(
-        wire, Recording(CLUSTER), outlet, await store.remembered(CLUSTER), clock=cluster.clock,
-        find_kind=kinds_of(cluster),
-    )  # fmt: skip
-    task = asyncio.create_task(recorder.run())
-    try:
+    async with recorded(cluster, store, source=wire) as recorder:
         await until(lambda: {NODE.resource, POD.resource} <= recorder.told.keys())
         yield recorder
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
 
 
 async def _until_gone(cluster: EmbeddedCluster, store: MemoryStore, name: str) -> GpuPod:
@@ -96,7 +84,29 @@ def _check(store: MemoryStore, row: GpuPod, heard: Instant, went: Instant) -> No
     assert (period.end_inferred, period.end_after, period.end_at) == (True, row.end_after, row.end_at)
 
 
-async def test_a_pod_that_went_while_the_connection_was_broken_has_an_inferred_end() -> None:
+async def _breaks(cluster: EmbeddedCluster, wire: Wire, _store: MemoryStore) -> None:
+    wire.broken = True
+    await cluster.advance(5)
+
+
+async def _fills_up(cluster: EmbeddedCluster, _wire: Wire, store: MemoryStore) -> None:
+    store.down = True
+    for number in range(30):  # more than waits between reading and writing
+        await cluster.create(POD, gpu_pod(f"other-{number}"), "default")
+        await cluster.advance(1)
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        pytest.param(_breaks, id="while the connection was broken"),
+        pytest.param(_fills_up, id="while nothing could be written or read"),
+    ],
+)
+async def test_a_pod_that_went_unseen_has_an_inferred_end(
+    fails: Callable[[EmbeddedCluster, Wire, MemoryStore], Awaitable[None]],
+) -> None:
     cluster, store = await gpu_cluster(), MemoryStore()
     wire = Wire(cluster)
     async with _recorded(cluster, wire, store) as recorder:
@@ -104,34 +114,12 @@ async def test_a_pod_that_went_while_the_connection_was_broken_has_an_inferred_e
         await cluster.advance(10)
         await caught_up(cluster, recorder, POD)
         heard = cluster.clock.now()
-        wire.broken = True
-        await cluster.advance(5)
-        went = cluster.clock.now()
-        await cluster.delete(POD, "one", "default", grace=0)
-        await cluster.advance(20)
-        await asyncio.sleep(0.05)  # virtual time does not wait for the one who reads
-        wire.broken = False
-        row = await _until_gone(cluster, store, "one")
-    _check(store, row, heard, went)
-
-
-async def test_a_pod_that_went_while_nothing_could_be_written_or_read_has_an_inferred_end() -> None:
-    cluster, store = await gpu_cluster(), MemoryStore()
-    wire = Wire(cluster)
-    async with _recorded(cluster, wire, store) as recorder:
-        await cluster.create(POD, gpu_pod("one"), "default")
-        await cluster.advance(10)
-        await caught_up(cluster, recorder, POD)
-        heard = cluster.clock.now()
-        store.down = True
-        for number in range(30):  # more than waits between reading and writing
-            await cluster.create(POD, gpu_pod(f"other-{number}"), "default")
-            await cluster.advance(1)
-            await asyncio.sleep(0.01)
+        await fails(cluster, wire, store)
         went = cluster.clock.now()
         await cluster.delete(POD, "one", "default", grace=0)
         await cluster.advance(60)
-        store.down = False
+        await asyncio.sleep(0.05)  # virtual time does not wait for the one who reads
+        wire.broken = store.down = False
         row = await _until_gone(cluster, store, "one")
     _check(store, row, heard, went)
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +21,7 @@ from bayplan.ledger.rows import Gap, GpuPod, GpuWorkload, PodSnapshot, WorkloadP
 from bayplan.model.clock import Clock, ScaledClock, SystemClock, VirtualClock
 from bayplan.model.errors import NotFound, TooManyRequests
 from tests.cluster.lab_fixture import lab
+from tests.ledger.chaos.objects import definition
 from tests.ledger.shell.memory import MemoryStore
 from tests.ledger.shell.scenes import CLUSTER, gpu_cluster, gpu_job, gpu_node, gpu_pod, until
 
@@ -73,21 +73,6 @@ async def test_a_served_cluster_is_recorded_over_http(tmp_path: Path) -> None:
 RUN = Kind("lab.example.com", "v1", "TrainingRun", "trainingruns", namespaced=True)
 
 
-def definition() -> dict[str, Any]:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{RUN.plural}.{RUN.group}"},
-        "spec": {
-            "group": RUN.group,
-            "scope": "Namespaced",
-            "names": {"plural": RUN.plural, "kind": RUN.name},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
 @pytest.mark.slow
 async def test_a_real_api_server_is_recorded_with_owners_of_an_unknown_kind(lab: Lab) -> None:
     store, clock = MemoryStore(), SystemClock()
@@ -95,7 +80,7 @@ async def test_a_real_api_server_is_recorded_with_owners_of_an_unknown_kind(lab:
     async with LiveCluster.find(lab.kubeconfig) as cluster:
         await cluster.create(NAMESPACE, {"metadata": {"name": namespace}})
         await cluster.create(NODE, gpu_node("ledger-shell"))
-        await cluster.create(CUSTOM_RESOURCE_DEFINITION, definition())
+        await cluster.create(CUSTOM_RESOURCE_DEFINITION, definition(RUN))
         await _until_served(cluster, namespace)
         run = await cluster.create(
             RUN, {"apiVersion": RUN.api_version, "kind": RUN.name, "metadata": {"name": "run"}}, namespace

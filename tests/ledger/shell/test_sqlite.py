@@ -11,17 +11,15 @@ import sqlalchemy as sa
 from bayplan.cluster.kinds import JOB, NODE, POD
 from bayplan.ledger.following import Following
 from bayplan.ledger.rows import ROWS, GpuPod, Row, StreamPosition, WorkloadSnapshot
-from bayplan.ledger.store.migrating import migrate
 from bayplan.ledger.store.reading import TABLES
 from bayplan.ledger.store.sql import SqlStore, open_store
+from tests.ledger.databases import prepared
 from tests.ledger.shell.memory import MemoryStore
 from tests.ledger.shell.scenes import caught_up, gpu_cluster, gpu_job, gpu_pod, recorded, table, until
 
 
 async def new_store(folder: Path) -> SqlStore:
-    url = f"sqlite:///{folder / 'ledger.db'}"
-    await migrate(url)
-    return await open_store(url)
+    return await open_store(await prepared(f"sqlite:///{folder / 'ledger.db'}"))
 
 
 async def sql_table(store: SqlStore, kind: type[Row]) -> list[tuple[Any, ...]]:

@@ -37,7 +37,7 @@ from tests.ledger.chaos.objects import definition
 from tests.ledger.differ.lives import at, event, pod
 from tests.ledger.process.running import happens
 from tests.ledger.shell.memory import MemoryStore
-from tests.ledger.shell.scenes import CLUSTER, caught_up, gpu_cluster, gpu_job, gpu_pod, kinds_of, recorded, until
+from tests.ledger.shell.scenes import CLUSTER, caught_up, gpu_cluster, gpu_job, gpu_pod, recorded, until
 
 __all__ = ["lab"]
 
@@ -74,17 +74,9 @@ class Counting:
 @asynccontextmanager
 async def counted(cluster: EmbeddedCluster, store: MemoryStore) -> AsyncIterator[tuple[Recorder, Counting]]:
     counting = Counting(cluster)
-    outlet = Outlet(store, None, cluster.clock)
-    recording = Recording(CLUSTER)
-    kept = await store.remembered(CLUSTER)
-    recorder = Recorder(counting, recording, outlet, kept, clock=cluster.clock, find_kind=kinds_of(cluster))
-    task = asyncio.create_task(recorder.run())
-    try:
+    async with recorded(cluster, store, source=counting) as recorder:
         await until(lambda: {NODE.resource, POD.resource} <= recorder.told.keys())
         yield recorder, counting
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def chain(cluster: Cluster, number: int, *, pods: bool = True) -> list[str]:

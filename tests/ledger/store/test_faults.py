@@ -17,7 +17,7 @@ from bayplan.ledger.store.reading import fetch
 from bayplan.ledger.store.settings import DatabaseUrlError, StoreSettings, Tls, parse_url
 from bayplan.ledger.store.sql import open_store
 from bayplan.model.errors import BayplanError
-from tests.ledger.databases import PASSWORD, MariaDb, Postgres, Server, server
+from tests.ledger.databases import PASSWORD, MariaDb, Postgres, Server, prepared, server
 from tests.ledger.store.made import batch, pod
 
 SERVERS = [
@@ -161,8 +161,7 @@ async def test_tls_files_that_are_missing_are_named() -> None:
 
 
 async def test_an_sqlite_file_that_another_writes_to_is_waited_for_so_long(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/ledger.db"
-    await migrate(url)
+    url = await prepared(f"sqlite:///{tmp_path}/ledger.db")
     store = await open_store(url, StoreSettings(statement_timeout=0.1))
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -176,8 +175,7 @@ async def test_an_sqlite_file_that_another_writes_to_is_waited_for_so_long(tmp_p
 
 
 async def test_a_full_disk_is_worth_another_try(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/ledger.db"
-    await migrate(url)
+    url = await prepared(f"sqlite:///{tmp_path}/ledger.db")
     store = await open_store(url)
     await store.commit(batch(pod("c")))
     writer: Any = store._writer

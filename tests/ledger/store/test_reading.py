@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Literal
+
 import msgspec
 import pytest
 import sqlalchemy as sa
@@ -14,6 +17,7 @@ from bayplan.ledger.store.reading import TABLES, fetch
 from bayplan.ledger.store.retention import Pruned, prune
 from bayplan.ledger.store.settings import Dialect
 from bayplan.ledger.store.sql import SqlStore, open_store
+from bayplan.ledger.store.writers import Batch, Writer
 from bayplan.model.clock import Instant
 from tests.ledger.store.made import batch, event, pod, snapshot
 
@@ -119,8 +123,14 @@ async def test_on_a_server_retention_and_commits_do_not_wait_for_each_other(stor
         pytest.skip("SQLite has one writer at a time")
     pairs = [snapshot(cluster, "a", at, at) for at in (10, 20, 30)]
     await store.commit(batch(pod(cluster, "a"), *(row for pair in pairs for row in pair)))
+    store.writing = AskedFor()
     async with store.writing:  # a commit that takes its time
-        assert await prune(store, cluster, Instant(40), chunk=1) == Pruned(pod_versions=1)
+        pruning = asyncio.create_task(prune(store, cluster, Instant(40), chunk=1))
+        await store.writing.asked.wait()  # for the specifications: of them it must be certain
+        table = TABLES[PodSnapshot].c
+        left = await fetch(store, sa.select(table.observed_at).where(table.cluster == cluster))
+        assert sorted(at for (at,) in left) == [10, 30]
+    assert await pruning == Pruned(pod_versions=1)
 
 
 async def test_of_what_was_gone_before_the_limit_no_version_is_left_nor_its_specification(
@@ -132,6 +142,62 @@ async def test_of_what_was_gone_before_the_limit_no_version_is_left_nor_its_spec
     blobs = await fetch(store, sa.select(TABLES[SpecBlob].c.hash).where(TABLES[SpecBlob].c.cluster == cluster))
     assert [hash_ for (hash_,) in blobs] == [row.hash for row in open_ if isinstance(row, SpecBlob)]
     assert await told(store, cluster, 30) == {"open": "1"}
+
+
+class AskedFor(asyncio.Lock):
+    """Tells when somebody has to wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def acquire(self) -> Literal[True]:
+        if self.locked():
+            self.asked.set()
+        return await super().acquire()
+
+
+class Held:
+    """A writer whose transactions begin only when they are let."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self.reached, self.let = asyncio.Event(), asyncio.Event()
+
+    async def write(self, batch: Batch) -> None:
+        self.reached.set()
+        await self.let.wait()
+        await self._writer.write(batch)
+
+    async def close(self) -> None:
+        await self._writer.close()
+
+
+async def test_a_specification_that_a_commit_under_way_needs_stays(store: SqlStore, cluster: str) -> None:
+    left, _ = snapshot(cluster, "again", 1, 10)  # of a pod long gone
+    blob, version = snapshot(cluster, "again", 2, 20)
+    assert blob.hash == left.hash
+    await store.commit(batch(left))
+    store._writer = held = Held(store._writer)
+    store.writing = AskedFor()
+    again = asyncio.create_task(store.commit(batch(pod(cluster, "again"), blob, version)))
+    await held.reached.wait()
+    pruning = asyncio.create_task(prune(store, cluster, Instant(30)))
+    await store.writing.asked.wait()
+    held.let.set()
+    await again
+    assert await pruning == Pruned()
+    (found,) = await state_at(store, cluster, Instant(30))
+    assert b'"nvidia.com/gpu":"1"' in found.raw()
+
+
+async def test_specifications_in_use_are_noted_only_while_retention_looks(store: SqlStore, cluster: str) -> None:
+    blob, version = snapshot(cluster, "a", 1, 10)
+    await store.commit(batch(blob, version))
+    assert store.used is None
+    await prune(store, cluster, Instant(5))
+    await store.commit(batch(blob, version))
+    assert store.used is None
 
 
 async def test_retention_of_events_workloads_and_use(store: SqlStore, cluster: str) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bayplan.ledger.outlet import Outlet
+from bayplan.ledger.outlet import NotLeaderError, Outlet
 from bayplan.ledger.rows import GpuUse, Row, Rows, StreamPosition
 from bayplan.ledger.spool import Spool
+from bayplan.ledger.store.port import StoreUnavailableError
 from bayplan.ledger.store.reading import fetch, select_rows
 from bayplan.ledger.store.sql import SqlStore
 from bayplan.ledger.use.metering import Meter, Metering, Plan
@@ -19,7 +20,9 @@ from bayplan.ledger.use.prometheus import PrometheusAwayError, PrometheusRefused
 from bayplan.ledger.use.reading import Reading, Series
 from bayplan.model.clock import SECOND, Instant, VirtualClock
 from bayplan.model.errors import BayplanError
+from tests.conftest import Logged
 from tests.ledger.books import CLUSTER, hour, pod, written
+from tests.ledger.shell.scenes import until
 from tests.ledger.use.test_reading import DCGM
 
 MINUTE = 60 * SECOND
@@ -31,6 +34,7 @@ class FakeSource:
 
     def __init__(self, devices: int = 1) -> None:
         self.devices = devices
+        self.prefix = "GPU-"
         self.asked: list[tuple[str, range]] = []
         self.fails: BayplanError | None = None
 
@@ -40,7 +44,7 @@ class FakeSource:
             raise self.fails
         memory = {"__name__": "DCGM_FI_DEV_FB_USED"} if query == "memory" else {}
         values = [(at / SECOND, "50") for at in times]
-        return [Series(DCGM | {"UUID": f"GPU-{i}"} | memory, values) for i in range(self.devices)]
+        return [Series(DCGM | {"UUID": f"{self.prefix}{i}"} | memory, values) for i in range(self.devices)]
 
 
 class Scene:
@@ -166,28 +170,7 @@ async def test_one_question_asks_for_fewer_times_the_more_devices_there_are(scen
     assert scene.meter.stored == 2500 * 20
 
 
-async def until(true: Callable[[], bool]) -> None:
-    for _ in range(5000):
-        if true():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it did not come to be")
-
-
-@pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
-    """What is logged from here on."""
-    found: list[tuple[str, dict[str, Any]]] = []
-    from bayplan.ledger.use import metering
-
-    for level in ("info", "warning"):
-        monkeypatch.setattr(type(metering.log), level, lambda _, event, **more: found.append((event, more)))
-    return found
-
-
-async def test_failures_are_counted_told_once_and_end_nothing(
-    scene: Scene, lines: list[tuple[str, dict[str, Any]]]
-) -> None:
+async def test_failures_are_counted_told_once_and_end_nothing(scene: Scene, logged: Logged) -> None:
     await scene.told(hour(13))
     scene.source.fails = PrometheusAwayError("it is away")
     loop = asyncio.create_task(scene.loop(reach=0).run())
@@ -204,9 +187,45 @@ async def test_failures_are_counted_told_once_and_end_nothing(
     scene.source.fails = None
     await another(0)
     loop.cancel()
-    assert [event for event, _ in lines] == ["no measurements", "no measurements", "measurements come again"]
-    assert lines[1][1] == {"code": "BP-D051", "why": "bad query", "hint": "mend it"}
+    lines = [line for line in logged() if line["level"] != "debug"]
+    assert [line["msg"] for line in lines] == ["no measurements", "no measurements", "measurements come again"]
+    assert [lines[1][field] for field in ("code", "why", "hint")] == ["BP-D051", "bad query", "mend it"]
     assert scene.meter.failing == ""
+
+
+async def test_a_database_that_goes_away_meanwhile_leaves_nothing_in_the_spool_and_is_asked_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.told(hour(13))
+    loop = scene.loop()
+
+    async def away(_: Rows) -> None:
+        raise StoreUnavailableError("the database is down")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(scene.store, "commit", away)
+        with pytest.raises(StoreUnavailableError):
+            await loop.look()
+    assert scene.outlet.spool is not None
+    assert (len(scene.outlet.spool), scene.outlet.rows, scene.meter.rows) == (0, 0, 0)
+    await all_of(loop)
+    assert await scene.minutes() == [-5, -4, -3, -2, -1, 0]
+    assert (scene.outlet.rows, scene.meter.rows) == (6, 6)
+
+
+async def test_who_does_not_lead_measures_nothing(scene: Scene) -> None:
+    await scene.told(hour(13))
+    scene.outlet = Outlet(scene.store, scene.outlet.spool, scene.clock, may_write=lambda: False)
+    with pytest.raises(NotLeaderError):
+        await scene.loop().look()
+    assert await scene.minutes() == []
+
+
+async def test_a_device_whose_name_is_beyond_all_bounds_is_stored_by_its_beginning(scene: Scene) -> None:
+    scene.source.prefix = "d" * 300
+    await scene.told(hour(13))
+    await all_of(scene.loop(reach=0))
+    assert [row.device for row in await fetch(scene.store, select_rows(GpuUse))] == ["d" * 253]
 
 
 async def test_while_batches_wait_in_the_spool_nothing_is_asked(scene: Scene) -> None:

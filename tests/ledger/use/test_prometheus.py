@@ -64,6 +64,7 @@ async def test_what_is_asked_and_what_comes_back(tmp_path: Path) -> None:
         pytest.param(404, "<html>", PrometheusRefusedError, "check the path", id="a wrong path"),
         pytest.param(200, "<html>hello", PrometheusRefusedError, "answered 200: <html>hello", id="another website"),
         pytest.param(200, '{"status":"success"}', PrometheusRefusedError, "not as Prometheus does", id="no data"),
+        pytest.param(200, ONE.replace('"p"', '"\udcff"'), PrometheusRefusedError, "answered 200: {", id="no UTF-8"),
         pytest.param(302, "", PrometheusRefusedError, "answered 302", id="a page to log in at"),
         pytest.param(429, "", PrometheusAwayError, "answered 429", id="too many questions"),
         pytest.param(503, BAD, PrometheusAwayError, "answered 503", id="overloaded"),
@@ -88,10 +89,30 @@ async def test_a_token_that_is_not_there_is_a_refusal(tmp_path: Path) -> None:
         await ask(Where("http://127.0.0.1:1", str(tmp_path / "none")))
 
 
-@pytest.mark.parametrize("url", ["prometheus:9090", "ftp://host", "http://", "somewhere"])
-def test_a_url_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(UseSettingsError, match=r"ledger\.prometheus: expected a URL"):
+async def test_a_token_that_no_header_can_carry_is_a_refusal(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s\u00e9cret\n", encoding="utf-8")
+    with pytest.raises(PrometheusRefusedError, match="no token can be read"):
+        await ask(Where("http://127.0.0.1:1", str(tmp_path / "token")))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("prometheus:9090", "prometheus:9090", id="no scheme"),
+        pytest.param("ftp://host", "ftp://host", id="another scheme"),
+        pytest.param("http://", "http://", id="no host"),
+        pytest.param("somewhere", "somewhere", id="a word"),
+        pytest.param("http://127.0.0.1:abc", "http://127.0.0.1:abc", id="a port that is no number"),
+        pytest.param("http://[::1", "http://[::1", id="half an address"),
+        pytest.param("http://me:s3cret@[::1", "http://***@[::1", id="half an address, with a password"),
+        pytest.param("http://me:s3/c@ret@host:9090", "http://***@host:9090", id="a password that is not escaped"),
+        pytest.param("me:s3cret@host:9090", "***@host:9090", id="a password without a scheme"),
+    ],
+)
+def test_a_url_that_is_none_is_refused_without_its_password(url: str, shown: str) -> None:
+    with pytest.raises(UseSettingsError) as told:
         Prometheus(Where(url))
+    assert told.value.message == f'ledger.prometheus: expected a URL, as http://HOST:9090; got "{shown}"'
 
 
 def test_an_authority_that_is_none_is_refused(tmp_path: Path) -> None:

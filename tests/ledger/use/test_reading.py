@@ -100,7 +100,6 @@ def told(
             id="old names of labels",
         ),
         pytest.param(DCGM | {"UUID": ""}, "1", "auto", ("2", 0.01), id="a label that is empty says nothing"),
-        pytest.param({**GENERIC, "device": "d" * 300}, "1", "ratio", ("d" * 253, 1.0), id="a name beyond all bounds"),
     ],
 )
 def test_a_value_becomes_a_row(metric: dict[str, str], value: str, unit: Any, expected: tuple[str, float]) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Answer = Callable[[BaseHTTPRequestHandler], tuple[int, str]]
+"""Status and text; a lone surrogate such as U+DCFF stands for a byte that is no UTF-8."""
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def serving(answer: Answer) -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
-            self.wfile.write(text.encode())
+            self.wfile.write(text.encode(errors="surrogateescape"))
 
         def log_message(self, *_: object) -> None:
             """Nobody reads it."""

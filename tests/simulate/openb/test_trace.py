@@ -74,13 +74,23 @@ def test_arrivals_ask_for_what_was_wanted_and_no_more_than_one_pod_beyond(
     pods: list[TracePod], seed: int, inflate: float
 ) -> None:
     trace = Trace((TraceNode("n", 64000, 1, 8, ""),), tuple(pods))
-    if not any(pod.gpus for pod in pods):
-        return
     found = arrivals(trace, seed, inflate)
     asked = sum(pod.total_gpu for pod in found)
     assert asked <= inflate * trace.capacity + 7000  # the authors look at one GPU of the next pod, not at all of them
     assert len({pod.name for pod in found}) == len(found)
     assert found == arrivals(trace, seed, inflate)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "count"),
+    [
+        pytest.param(0, 3, id="pods that ask for no GPU come once each"),
+        pytest.param(1, 8, id="others come until all GPUs are asked for"),
+    ],
+)
+def test_pods_come_again_while_that_asks_for_more(gpus: int, count: int) -> None:
+    pods = tuple(TracePod(f"p{number}", 1000, 1, gpus, 1000 * gpus) for number in range(3))
+    assert len(arrivals(Trace((TraceNode("n", 64000, 1, 8, ""),), pods), 1, 1.0)) == count
 
 
 def test_nodes_are_in_an_order_of_the_seed() -> None:

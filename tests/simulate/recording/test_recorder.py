@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.cluster.embedded.assembly import embedded_cluster
 from bayplan.cluster.embedded.engine import EmbeddedCluster
-from bayplan.cluster.kinds import NODE, POD, SERVICE, Kind
+from bayplan.cluster.kinds import NODE, POD, PRIORITY_CLASS, SERVICE, Kind
 from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.cluster.live.config import find_access
 from bayplan.cluster.live.reflector_core import Policy
@@ -101,11 +101,9 @@ class _Guarded:
 
 async def test_what_must_not_be_read_is_said_to_lack(engine: EmbeddedCluster, tmp_path: Path) -> None:
     path = tmp_path / "day.rec"
-    source = _Guarded(engine, hidden=(SERVICE,))
+    source, kinds = _Guarded(engine, hidden=(SERVICE,), absent=(PRIORITY_CLASS,)), (NODE, POD, SERVICE, PRIORITY_CLASS)
     with Writer(path, "guarded", CLOCK.now()) as writer:
-        recorder = Recorder(
-            source, writer, clock=CLOCK, stamp=CLOCK.now, kinds=(NODE, POD, SERVICE), policy=Policy(refusals=1)
-        )
+        recorder = Recorder(source, writer, clock=CLOCK, stamp=CLOCK.now, kinds=kinds, policy=Policy(refusals=1))
         work = asyncio.create_task(recorder.run())
         await _until(lambda: recorder.progress.synced)
         await _ended(work)

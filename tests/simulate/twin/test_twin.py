@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
 
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import DEPLOYMENT, JOB, NODE, POD, REPLICA_SET, Kind
+from bayplan.cluster.objects import Object, Section
 from bayplan.cluster.port import Page
+from bayplan.model.clock import Instant
 from bayplan.model.errors import Forbidden
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
+from bayplan.simulate.recording.file import Entry, Writer
 from bayplan.simulate.twin.filling import twin_of
 from bayplan.simulate.twin.kinds import ALL, NEEDED
 from bayplan.simulate.twin.snapshot import Snapshot, read_cluster, read_snapshot, write_snapshot
@@ -32,6 +36,26 @@ async def test_a_twin_has_the_same_pods_in_the_same_places_and_they_stay(tmp_pat
     assert _places(twin) == _places(cluster)
     await twin.advance(3600)
     assert _places(twin) == _places(cluster)
+
+
+@pytest.mark.parametrize(
+    ("types", "notes"),
+    [
+        pytest.param(("SYNCED", "END"), ("by hand",), id="a whole file has the notes that were made"),
+        pytest.param(("SYNCED",), ("by hand",), id="one that was cut off later has all that was there"),
+        pytest.param(
+            (), ("by hand", "the file ends before all was read that was there"), id="one that was cut off before"
+        ),
+    ],
+)
+def test_a_file_that_lacks_objects_says_so(
+    types: tuple[Literal["SYNCED", "END"], ...], notes: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "prod.twin"
+    with Writer(path, "test", Instant(0), ["by hand"]) as file:
+        for each in types:
+            file.add(Entry(Instant(0), each))
+    assert read_snapshot(path).notes == notes
 
 
 async def test_a_twin_lives_its_own_life() -> None:
@@ -62,10 +86,7 @@ async def test_a_node_that_is_not_ready_stays_so() -> None:
     }
 
 
-def _without_annotations(item: object) -> object:
-    from bayplan.cluster.objects import Object
-
-    assert isinstance(item, Object)
+def _without_annotations(item: Object) -> Object:
     return Object(item.kind, msgspec.structs.replace(item.meta, annotations={}), item.sections, item.version)
 
 
@@ -123,10 +144,7 @@ async def test_an_image_that_the_kubelet_names_otherwise_restarts_nothing() -> N
     assert not any(restarts)
 
 
-def _renamed(item: object) -> object:
-    from bayplan.cluster.objects import Object, Section
-
-    assert isinstance(item, Object)
+def _renamed(item: Object) -> Object:
     status = item.sections["status"].raw.replace(b"registry.example/app:1", b"registry.example/app@sha256:0")
     return Object(item.kind, item.meta, {**item.sections, "status": Section(status)}, item.version)
 

@@ -11,8 +11,7 @@ import httpx2
 import pytest
 
 from bayplan.simulate.vms import VM, Exporter, ExporterState, Node, PodManager
-from bayplan.testing import fake_cluster
-from tests.simulate.vms.test_exporter_state import Flaky
+from tests.simulate.vms.conftest import Flaky
 
 NAMES = [
     "node_cpu_pressure_psi",
@@ -24,16 +23,8 @@ NAMES = [
 
 
 @pytest.fixture
-def cluster() -> Flaky:
-    found = fake_cluster()
-    found.__class__ = Flaky
-    assert isinstance(found, Flaky)
-    return found
-
-
-@pytest.fixture
-async def http(cluster: Flaky) -> AsyncIterator[httpx2.AsyncClient]:
-    with PodManager(backend=cluster, probe_every=60) as pods:
+async def http(flaky: Flaky) -> AsyncIterator[httpx2.AsyncClient]:
+    with PodManager(backend=flaky, probe_every=60) as pods:
         state = ExporterState(pods)
         state.load_scenario([Node("n-1", [VM("vm-1", 0.2, 0.3)]), Node("n-2")])
         transport = httpx2.ASGITransport(Exporter(state).app())
@@ -51,7 +42,7 @@ async def test_metrics_have_the_names_that_dashboards_know(http: httpx2.AsyncCli
     assert "0.3" in [value for name, value in samples.items() if name.startswith("node_memory_usage")]
 
 
-async def test_health(http: httpx2.AsyncClient, cluster: Flaky) -> None:
+async def test_health(http: httpx2.AsyncClient, flaky: Flaky) -> None:
     assert (await http.get("/health")).json() == {
         "status": "ok",
         "engine": "embedded",
@@ -59,7 +50,7 @@ async def test_health(http: httpx2.AsyncClient, cluster: Flaky) -> None:
         "vms": {"scheduled": 1, "pending": 0, "missing": 0},
         "bind_to_observed_p99_seconds": 0.0,
     }
-    cluster.gone = True
+    flaky.gone = True
     assert (await http.post("/refresh")).status_code == 503
     assert (await http.get("/health")).json()["status"] == "degraded"
     assert (await http.get("/metrics")).status_code == 200
@@ -141,8 +132,8 @@ async def test_other_sites_are_kept_out(http: httpx2.AsyncClient) -> None:
     assert form.status_code == 400
 
 
-async def test_a_scrape_asks_no_api(http: httpx2.AsyncClient, cluster: Flaky) -> None:
-    cluster.gone = True  # whoever asks it now, fails
+async def test_a_scrape_asks_no_api(http: httpx2.AsyncClient, flaky: Flaky) -> None:
+    flaky.gone = True  # whoever asks it now, fails
     for path in ("/metrics", "/scenario", "/nodes/n-1", "/feedback", "/health"):
         assert (await http.get(path)).status_code == 200
 

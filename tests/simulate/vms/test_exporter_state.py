@@ -4,52 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import POD
-from bayplan.cluster.live.faults import Unreachable
 from bayplan.simulate.vms import VM, ClusterAway, ExporterState, Node, NotInScenarioError, PodManager
 from bayplan.simulate.vms.pressure import seed
-from bayplan.testing import fake_cluster
+from tests.simulate.vms.conftest import Flaky
 from tests.simulate.vms.scenarios import assert_as_decided, five_nodes
 
 
-class Flaky(EmbeddedCluster):
-    """A cluster whose API can be taken away."""
-
-    gone = False
-
-    def _reach(self) -> None:
-        if self.gone:
-            raise Unreachable("https://cluster: connection refused")
-
-    async def list(self, *given: Any, **more: Any) -> Any:
-        self._reach()
-        return await super().list(*given, **more)
-
-    async def create(self, *given: Any, **more: Any) -> Any:
-        self._reach()
-        return await super().create(*given, **more)
-
-    async def evict(self, *given: Any, **more: Any) -> None:
-        self._reach()
-        await super().evict(*given, **more)
-
-
 @pytest.fixture
-def cluster() -> Flaky:
-    found = fake_cluster()
-    found.__class__ = Flaky
-    assert isinstance(found, Flaky)
-    return found
-
-
-@pytest.fixture
-def state(cluster: Flaky) -> Iterator[ExporterState]:
-    with PodManager(backend=cluster, probe_every=0.01) as pods:
+def state(flaky: Flaky) -> Iterator[ExporterState]:
+    with PodManager(backend=flaky, probe_every=0.01) as pods:
         yield ExporterState(pods)
 
 
@@ -71,14 +38,42 @@ def test_nodes_hold_what_the_scheduler_decided(state: ExporterState) -> None:
     }
 
 
-def test_what_happens_to_pods_from_outside_is_followed(state: ExporterState, cluster: Flaky) -> None:
+def test_what_happens_to_pods_from_outside_is_followed(state: ExporterState, flaky: Flaky) -> None:
     vms = loaded(state)
     node = vms[0].scheduled_node
-    cluster.world.server.delete(POD, "default", vms[0].pod_name)
+    flaky.world.server.delete(POD, "default", vms[0].pod_name)
 
     assert state.counts() == {"scheduled": 5, "pending": 0, "missing": 1}
     assert vms[0] not in state.nodes[node].vms
     assert state.refresh() == {"scheduled": 6, "pending": 0, "missing": 0}
+    assert_as_decided(state)
+
+
+@pytest.mark.parametrize(
+    ("during", "counts"),
+    [
+        pytest.param("sync_pods_with_vms", {"scheduled": 6, "pending": 0, "missing": 0}, id="before all are read"),
+        pytest.param(
+            "update_vm_node_assignments", {"scheduled": 5, "pending": 0, "missing": 1}, id="after they were read"
+        ),
+    ],
+)
+def test_what_happens_while_all_is_read_anew_is_not_lost(
+    state: ExporterState, flaky: Flaky, monkeypatch: pytest.MonkeyPatch, during: str, counts: dict[str, int]
+) -> None:
+    lost = loaded(state)[0].pod_name
+    whole = getattr(state.pod_manager, during)
+
+    def interrupted(given: list[VM]) -> None:
+        if during == "sync_pods_with_vms":
+            flaky.world.server.delete(POD, "default", lost)
+        whole(given)
+        if during == "update_vm_node_assignments":
+            flaky.world.server.delete(POD, "default", lost)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(state.pod_manager, during, interrupted)
+        assert state.refresh() == counts
     assert_as_decided(state)
 
 
@@ -159,8 +154,8 @@ def test_metrics_by_node(state: ExporterState) -> None:
     assert [use.cpu_pressure, use.memory_pressure] == pytest.approx([0.2, 0.08675])
 
 
-def test_the_older_curve(cluster: Flaky) -> None:
-    with PodManager(backend=cluster) as pods:
+def test_the_older_curve(flaky: Flaky) -> None:
+    with PodManager(backend=flaky) as pods:
         state = ExporterState(pods, curve=seed)
         state.load_scenario([Node("n-1", [VM("a", 0.72, 0.5)])])
         assert state.use_of("n-1").cpu_pressure == pytest.approx(0.02)
@@ -178,11 +173,11 @@ def test_another_scenario_takes_the_place_of_the_first(state: ExporterState) -> 
 # --- without an API
 
 
-def test_while_the_api_is_away_metrics_go_on_and_moves_are_direct(state: ExporterState, cluster: Flaky) -> None:
+def test_while_the_api_is_away_metrics_go_on_and_moves_are_direct(state: ExporterState, flaky: Flaky) -> None:
     vms = loaded(state)
     source = vms[0].scheduled_node
     target = next(name for name in state.nodes if name != source)
-    cluster.gone = True
+    flaky.gone = True
 
     found = state.move_vm("vm-0", source, target)
 
@@ -197,16 +192,16 @@ def test_while_the_api_is_away_metrics_go_on_and_moves_are_direct(state: Exporte
     assert (bool(again), again.direct, again.chosen) == (False, True, target)
 
 
-def test_when_the_api_is_back_the_pods_places_count_again(state: ExporterState, cluster: Flaky) -> None:
+def test_when_the_api_is_back_the_pods_places_count_again(state: ExporterState, flaky: Flaky) -> None:
     vms = loaded(state)
     source = vms[0].scheduled_node
     target = next(name for name in state.nodes if name != source)
     back = threading.Event()
     state.pod_manager.on_return.append(back.set)
-    cluster.gone = True
+    flaky.gone = True
     state.move_vm("vm-0", source, target)
 
-    cluster.gone = False
+    flaky.gone = False
 
     assert back.wait(30)
     assert not state.pod_manager.away
@@ -215,18 +210,16 @@ def test_when_the_api_is_back_the_pods_places_count_again(state: ExporterState, 
     assert not state.move_vm("vm-0", source, target).direct
 
 
-def test_a_scenario_loaded_while_the_api_is_away_is_placed_when_it_is_back(
-    state: ExporterState, cluster: Flaky
-) -> None:
+def test_a_scenario_loaded_while_the_api_is_away_is_placed_when_it_is_back(state: ExporterState, flaky: Flaky) -> None:
     back = threading.Event()
     state.pod_manager.on_return.append(back.set)
     loaded(state, vms=1)
-    cluster.gone = True
+    flaky.gone = True
 
     vms = loaded(state, vms=3)
     assert state.counts() == {"scheduled": 3, "pending": 0, "missing": 0}
     assert [len(node.vms) for node in state.nodes.values()] == [3, 0, 0, 0, 0]
-    cluster.gone = False
+    flaky.gone = False
 
     assert back.wait(30)
     assert state.counts() == {"scheduled": 3, "pending": 0, "missing": 0}

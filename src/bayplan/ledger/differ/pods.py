@@ -74,12 +74,11 @@ def concerning(obj: Object, seen: Seen) -> PodFacts | None:
     return facts if claims or facts.gpus else None
 
 
-def changed(known: KnownPod | None, obj: Object, seen: Seen, facts: PodFacts | None = None) -> tuple[KnownPod, Rows]:
-    """What is known after a version, and what it adds; `facts` are its own, where they were looked at already."""
-    rows = Rows()
+def changed(known: KnownPod | None, obj: Object, seen: Seen, rows: Rows, facts: PodFacts | None = None) -> KnownPod:
+    """What is known after a version; what it adds goes to `rows`. `facts` are its own, where they are there already."""
     if known is not None and version(obj) <= known.facts.resource_version:
-        return known, rows
-    return _followed(known, obj, seen, rows, facts), rows
+        return known
+    return _followed(known, obj, seen, rows, facts)
 
 
 def _followed(
@@ -89,17 +88,17 @@ def _followed(
     facts = _claiming(facts or pod_facts(obj, seen.vendors, seen.people, was), was, seen)
     life = live_on(lived, was, facts, seen)
     models = _models(known.models if known else {}, facts, seen)
-    if known is not None and life is lived and _holds_on(known, facts, models):
-        holdings = known.holdings
-    else:
+    holdings, nameless = (known.holdings, known.nameless) if known else (Holdings(), ())
+    if known is None or life is not lived or not _holds_on(known, facts, models):
         step = Step(facts, life, seen, lived, models, _late(was, facts, seen))
-        holdings = moved_on(known.holdings if known else Holdings(), step, rows)
+        periods = rows.count(GpuPeriod)
+        holdings = moved_on(holdings, step, rows)
+        nameless += _nameless(rows, periods)
     row = _row(facts, life, seen, known)
     rows.add(row, *transitions.transitions(was, lived, facts, life, seen))
     rows.add(*from_conditions(was, facts, seen))
     odd = facts.odd if was is None or not facts.odd else tuple(each for each in facts.odd if each not in was.odd)
     hash_ = _snapshot(known, obj, facts, seen, rows, last=last)
-    nameless = (*(known.nameless if known else ()), *_nameless(rows))
     now = KnownPod(facts, life, row, holdings, models, nameless, hash_, odd)
     _resources(known, now, seen, rows)
     return now
@@ -249,11 +248,10 @@ def _late(was: PodFacts | None, facts: PodFacts, seen: Seen) -> frozenset[str]:
     )
 
 
-def _nameless(rows: Rows) -> list[GpuPeriod]:
-    periods = rows.by_type.get(GpuPeriod)
-    if not periods:
-        return []
-    return [p for p in periods if isinstance(p, GpuPeriod) and p.end_at is not None and not p.gpu_model]
+def _nameless(rows: Rows, first: int) -> tuple[GpuPeriod, ...]:
+    """Of the periods from a position on, those that are over and have no model."""
+    periods = rows.by_type.get(GpuPeriod, ())[first:]
+    return tuple([p for p in periods if isinstance(p, GpuPeriod) and p.end_at is not None and not p.gpu_model])
 
 
 def _models(known: dict[str, str], facts: PodFacts, seen: Seen) -> dict[str, str]:
