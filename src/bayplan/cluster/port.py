@@ -43,7 +43,7 @@ class Page(msgspec.Struct, frozen=True):
     remaining: int = 0
 
 
-class WatchEvent(msgspec.Struct, frozen=True):
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
     """One event of a watch: ADDED, MODIFIED, DELETED with the object's last state, or BOOKMARK with none."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]

@@ -180,9 +180,10 @@ class Recording:
         if now is known:
             return
         self.pods[uid] = now
-        self._await_model(now)
         self._report(obj, now.odd)
-        self._tell_owners(now, seen.at)
+        if known is None or now.holdings is not known.holdings or now.facts.owner is not known.facts.owner:
+            self._await_model(now)
+            self._tell_owners(now, seen.at)
         if self._early:
             rows.add(*(each.disruption for each in self._early.pop(uid, ())))
 

@@ -33,7 +33,7 @@ class Sort(enum.Enum):
     PERIOD = "period"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A row of a table; the class says which, and what identifies it."""
 
     table: ClassVar[str]

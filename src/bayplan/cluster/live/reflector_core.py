@@ -60,7 +60,7 @@ class State(Enum):
     STOPPED = "stopped"
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """One change of one object.
 
     A `synthetic` DELETED was inferred, not heard: its object has name, namespace, uid and last known revision only.

@@ -44,7 +44,7 @@ class _Line(msgspec.Struct, frozen=True):
     object: Parts
 
 
-class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class _Plain(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, rename="camel"):
     """An object that has nothing but these, as most have: metadata is decoded in the same go."""
 
     metadata: ObjectMeta
@@ -55,14 +55,17 @@ class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 
     def whole(self, kind: Kind) -> Object:
         """As the house passes it around."""
-        given = {"spec": Section(bytes(self.spec)), "status": Section(bytes(self.status))}
-        sections = {name: section for name, section in given.items() if section.raw}
+        sections = {}
+        if spec := bytes(self.spec):
+            sections["spec"] = Section(spec)
+        if status := bytes(self.status):
+            sections["status"] = Section(status)
         own = self.metadata.managed_fields.copy()  # else it would keep the line
         msgspec.structs.force_setattr(self.metadata, "managed_fields", own)
         return Object(kind, self.metadata, sections, version_of(self.metadata.resource_version))
 
 
-class _PlainLine(msgspec.Struct, frozen=True):
+class _PlainLine(msgspec.Struct, frozen=True, gc=False):
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     object: _Plain
 

@@ -63,6 +63,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     conditions: tuple[Condition, ...] = ()
     containers: tuple[ContainerStatus, ...] = ()
     """All of them: those that initialise, then the main ones."""
+    initial: int = 0
+    """How many initialise."""
     restarts: int = 0
     """Of all containers together."""
     spec: SpecFacts = SpecFacts()
@@ -72,15 +74,11 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     claimed: dict[str, int] = {}
     """Thousandths of devices by driver that it has by ResourceClaims: its own object does not say."""
     owner: OwnerReference | None = None
-    """Its controller."""
+    """Its controller; the same object for as long as it is the same."""
     labels: dict[str, str] = {}
     user: str = ""
     created_at: Instant | None = None
-    scheduled_at: str | None = None
-    """When PodScheduled became true, as written."""
     start_time: str | None = None
-    started_at: Instant | None = None
-    """The earliest start of a main container that can still be told."""
     deleting: bool = False
     deletion_asked_at: Instant | None = None
     ip: str = ""
@@ -92,6 +90,26 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def gpus(self) -> dict[str, int]:
         """What it asks for, in thousandths by resource."""
         return {**self.counted.asked, **self.claimed} if self.claimed else self.counted.asked
+
+    @property
+    def scheduled_at(self) -> str | None:
+        """When PodScheduled became true, as written."""
+        for each in self.conditions:
+            if each.type == "PodScheduled":
+                return each.last_transition_time if each.status == "True" else None
+        return None
+
+    @property
+    def started_at(self) -> Instant | None:
+        """The earliest start of a main container that can still be told."""
+        first: Instant | None = None
+        for status in self.containers[self.initial :]:
+            for state in (status.state, status.last_state):
+                run = state.running or state.terminated
+                at = instant(run.started_at) if run is not None else None
+                if at is not None and (first is None or at < first):
+                    first = at
+        return first
 
     @property
     def image(self) -> str:
@@ -127,6 +145,7 @@ def pod_facts(obj: Object, vendors: GpuVendors, people: UserRule, known: PodFact
     else:
         whole = decoded or section(obj, "spec", PodSpec, [])
         counted = _counted(Pod(metadata=meta, spec=whole, status=status), vendors)
+    owner = meta.controller if meta.owner_references else None
     created_at = instant(meta.creation_timestamp)
     if created_at is None or not obj.uid or not obj.version or len(status.phase) > WORD or len(meta.name) > NAME:
         _doubt(obj, status, odd)
@@ -140,17 +159,16 @@ def pod_facts(obj: Object, vendors: GpuVendors, people: UserRule, known: PodFact
         message=status.message,
         conditions=status.conditions,
         containers=containers,
+        initial=len(status.init_container_statuses),
         restarts=count(sum([each.restart_count for each in containers])),
         spec=spec,
         counted=counted,
         in_force=in_force,
-        owner=meta.controller if meta.owner_references else None,
+        owner=known.owner if known is not None and known.owner == owner else owner,
         labels=meta.labels,
         user=user_of(meta, people),
         created_at=created_at,
-        scheduled_at=_scheduled(status.conditions),
         start_time=status.start_time,
-        started_at=_started(status.container_statuses),
         deleting=meta.deletion_timestamp is not None,
         deletion_asked_at=_asked(meta.deletion_timestamp, meta.deletion_grace_period_seconds),
         ip=status.pod_ip,
@@ -199,25 +217,7 @@ def _in_force(status: PodStatus, containers: tuple[ContainerStatus, ...]) -> tup
     return tuple(found)
 
 
-def _scheduled(conditions: tuple[Condition, ...]) -> str | None:
-    for each in conditions:
-        if each.type == "PodScheduled":
-            return each.last_transition_time if each.status == "True" else None
-    return None
-
-
-def _started(statuses: tuple[ContainerStatus, ...]) -> Instant | None:
-    first: Instant | None = None
-    for status in statuses:
-        for state in (status.state, status.last_state):
-            run = state.running or state.terminated
-            at = instant(run.started_at) if run is not None else None
-            if at is not None and (first is None or at < first):
-                first = at
-    return first
-
-
 def _asked(deletion: str | None, grace: int | None) -> Instant | None:
     """When somebody asked for the deletion: the object holds the deadline."""
-    at = instant(deletion)
+    at = instant(deletion) if deletion else None
     return None if at is None else Instant(at - min(max(grace or 0, 0), _LONGEST_GRACE) * SECOND)

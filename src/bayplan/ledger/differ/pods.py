@@ -332,7 +332,11 @@ def _remembered(
     held = {period.resource: period.gpus for period in periods if isinstance(period, GpuPeriod)}
     claimed = {resource: gpus for resource, gpus in held.items() if facts.gpus.get(resource) != gpus}
     facts = msgspec.structs.replace(
-        facts, user=row.user, resource_version=row.resource_version, claimed=claimed if facts.whole else {}
+        facts,
+        user=row.user,
+        resource_version=row.resource_version,
+        claimed=claimed if facts.whole else {},
+        owner=None,  # whoever goes by it has not been told by this run
     )
     end = None if row.end_at is None else End(row.end_at, row.end_after)
     gpus = {each.resource: each for each in periods if isinstance(each, GpuPeriod)}
