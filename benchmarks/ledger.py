@@ -36,7 +36,7 @@ from benchmarks.measure import Effort, forget_peak, peak
 from benchmarks.report import OURS, Line, Sort, Table
 
 NAME = "ledger"
-_VERSIONS = 8
+_VERSIONS = 20
 _ONE_BY_ONE = "one row at a time"
 _SHARE = 20
 """Of so many updates the slow pattern gets one: its rate does not depend on how many there are."""

@@ -34,7 +34,7 @@ from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
 
-MOST_CHANGES = 2000
+MOST_CHANGES = 1500
 """That one transaction takes in; a batch is never split."""
 _AT_ONCE = 16
 """Changes that are looked at before whoever waits has a turn: a millisecond or two."""
