@@ -32,12 +32,15 @@ $(VENV)/.bench: $(VENV)/.dev requirements-bench.lock
 run: $(VENV)/.run ## a live cluster with load, on nothing but Python
 	@$(BIN)/bayplan up $(ARGS)
 
-test: lint test-fast ## everything: style, types, layers, all tests, real parts included
+FAST := pytest -n 2 -m "not slow"
+
+test: lint ## everything: style, types, layers, all tests, real parts included
+	@$(BIN)/$(FAST) $(ARGS)
 	@$(BIN)/bayplan lab doctor --build || echo "no lab here: the tests that need one say so and are skipped" >&2
 	@$(BIN)/pytest -m slow $(ARGS)
 
-test-fast: $(VENV)/.dev ## the tests that take no time
-	@$(BIN)/pytest -n 2 -m "not slow" $(ARGS)
+test-fast: $(VENV)/.dev ## the tests that take no time, with fewer examples of each property
+	@$(BIN)/$(FAST) --hypothesis-profile=quick $(ARGS)
 
 test-cgroup2: $(VENV)/.dev ## control groups of version 2, in a small QEMU machine
 	@$(BIN)/python -m tests.node.cgroup.machine $(ARGS)

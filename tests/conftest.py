@@ -17,6 +17,7 @@ from bayplan.service.logging import LOGS
 from bayplan.service.settings import LogSettings
 
 settings.register_profile("bayplan", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=25)
 settings.load_profile("bayplan")
 
 Logged = Callable[[], list[dict[str, Any]]]

@@ -1,9 +1,9 @@
 """Rows for tests of the questions, built by hand, and a small ledger of a day that is known by heart.
 
 clock  00:00 .. 24:00 of 2026-01-01
-a100-1 16 GPUs all day; h100-1 8 GPUs from 06:00, cordoned
+a100-1 16 GPUs and 64 CPUs all day; h100-1 8 GPUs from 06:00, not ready until 07:00, cordoned from then on
 vision/trainer (Job of alice): trainer-0 waits 1 h, holds 8 of a100-1 02:00-10:00, runs from 02:30, succeeds
-prod/serve-1 (of bob): holds 4 of a100-1 from 12:00 on; prod/serve-0 held 2 until 12:00, and was preempted for it
+prod/serve-1 (of bob): holds 4 of a100-1 and 55 CPUs from 12:00 on; prod/serve-0 held 2 until 12:00, and was preempted
 lab/notebook (of nobody known): holds 2 of h100-1 from 08:00 on; and uses none of it
 """
 
@@ -16,6 +16,7 @@ import msgspec
 
 from bayplan.cluster.kinds import POD
 from bayplan.cluster.objects import Object
+from bayplan.ledger.questions.spans import DeviceSpan, RoomSpan, S, Story, TakenSpan
 from bayplan.ledger.rows import (
     Disruption,
     GpuNode,
@@ -25,7 +26,9 @@ from bayplan.ledger.rows import (
     GpuUse,
     GpuWorkload,
     NodePeriod,
+    NodeRoomPeriod,
     PendingPeriod,
+    PodRoomPeriod,
     PodSnapshot,
     Row,
     Rows,
@@ -117,6 +120,53 @@ def held(
     )
 
 
+def roomy(name: str, start: Instant, end: Instant | None = None, hurdle: str = "", **more: Any) -> NodeRoomPeriod:
+    """What a node has for pods for a while."""
+    fields: dict[str, Any] = {"cpu": 64_000, "memory": 512 << 30, "pods": 110, "cluster": CLUSTER}
+    return NodeRoomPeriod(
+        node_uid=f"{name}-uid",
+        node_name=name,
+        start_at=start,
+        end_at=end,
+        hurdle=hurdle,
+        resource_version=1,
+        **{**fields, **more},
+    )
+
+
+def took(
+    uid: str, start: Instant, end: Instant | None = None, cpu: int = 1000, memory: int = 1 << 30, node: str = "a100-1"
+) -> PodRoomPeriod:
+    """What a pod takes of it."""
+    return PodRoomPeriod(
+        cluster=CLUSTER,
+        pod_uid=uid,
+        namespace="vision",
+        name=uid,
+        node_name=node,
+        start_at=start,
+        end_at=end,
+        cpu=cpu,
+        memory=memory,
+        resource_version=1,
+    )
+
+
+def story(*rows: Row) -> Story:
+    """What is read of these rows for answers about idle GPUs."""
+
+    def spans(kind: type[Row], span: type[S]) -> list[S]:
+        chosen = (row for row in rows if isinstance(row, kind))
+        return [span(*(getattr(row, name) for name in span.__struct_fields__)) for row in chosen]
+
+    return Story(
+        spans(NodePeriod, DeviceSpan),
+        spans(GpuPeriod, DeviceSpan),
+        spans(NodeRoomPeriod, RoomSpan),
+        spans(PodRoomPeriod, TakenSpan),
+    )
+
+
 def ran(uid: str, start: Instant, end: Instant | None = None) -> RunningPeriod:
     """A pod was Running."""
     return RunningPeriod(cluster=CLUSTER, pod_uid=uid, start_at=start, end_at=end, gpus=8000, resource_version=1)
@@ -196,6 +246,9 @@ def _machines() -> list[Row]:
         node("h100-1", "H100", schedulable=False, created_at=hour(6), updated_at=hour(7)),
         offered("a100-1", hour(0), gpus=16_000),
         offered("h100-1", hour(6), model="H100"),
+        roomy("a100-1", hour(0)),
+        roomy("h100-1", hour(6), hour(7), "not ready"),
+        roomy("h100-1", hour(7), None, "cordoned"),
         stream("pods", hour(24)),
         stream("nodes", hour(24)),
         stream("events", hour(24)),
@@ -232,6 +285,7 @@ def _trainer() -> list[Row]:
         waited(row.uid, hour(1), hour(1.25)),
         waited(row.uid, hour(1.25), hour(2), "Unschedulable", _NO_ROOM),
         held(row.uid, hour(2), hour(10)),
+        took(row.uid, hour(2), hour(10), 32_000, 256 << 30),
         ran(row.uid, hour(2.5), hour(10)),
         event(row.uid, "Phase", hour(1), 1, value="Pending"),
         event(row.uid, "Condition", hour(1.25), 2, subject="PodScheduled", value="False", reason="Unschedulable"),
@@ -265,6 +319,8 @@ def _serving() -> list[Row]:
         *version(second, hour(12), 2, "Running", "a100-1"),
         held(first.uid, hour(4), hour(12), 2000),
         held(second.uid, hour(12), None, 4000),
+        took(first.uid, hour(4), hour(12), 8000),
+        took(second.uid, hour(12), None, 55_000),
         ran(second.uid, hour(12)),
         Disruption(
             cluster=CLUSTER,
@@ -292,6 +348,7 @@ def _notebook() -> list[Row]:
         row,
         *version(row, hour(8), 1, "Running", "h100-1"),
         held(row.uid, hour(8), None, 2000, "h100-1", gpu_model="H100"),
+        took(row.uid, hour(8), None, node="h100-1"),
         *(used(row.uid, at, 0.01) for at in minutes),
     ]
 

@@ -32,6 +32,10 @@ TOPICS: dict[str, dict[str, Event]] = {
         "clocks differ": Event("warning", "seconds", "what the ledger stamps itself is the server's time from here on"),
         "clocks agree": Event("warning", "seconds", "they are our own again"),
         "server's time not told": Event("debug", "why", "it is asked again soon"),
+        "waiting for the cluster": Event(
+            "warning", "why", "it cannot be reached at the start; nothing is recorded until it can"
+        ),
+        "cluster back": Event("info", "", "it answers"),
         "cluster away": Event("warning", "kind why", "the API server does not answer; it is asked again"),
         "last batch left": Event("warning", "why", "the end came before it was durable; the next run reads it again"),
         "pruned": Event("info", "pod_versions workload_versions events use specs", "what the retention lets go"),

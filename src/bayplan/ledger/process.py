@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -101,7 +101,11 @@ async def run_ledger(service: Service, cluster: LiveCluster) -> None:
     service.on_close("database", store.close)
     kinds = LiveKinds(cluster.access, service.clock, answer_within=settings.request_timeout.seconds)
     service.on_close("discovery", kinds.close)
-    ledger = Ledger(await cluster_id(cluster, settings.cluster), store, lambda: True, monitor=monitor)
+    waiting = _patiently(service, lambda: cluster_id(cluster, settings.cluster), "cluster")
+    name = await _unless_stopped(service, waiting)
+    if name is None:
+        return
+    ledger = Ledger(name, store, lambda: True, monitor=monitor)
     service.health.registry.register(LedgerCollector(ledger, service.clock))
     service.health.check("database", lambda: _check(ledger))
     if monitor is not None:
@@ -119,9 +123,11 @@ async def run_ledger(service: Service, cluster: LiveCluster) -> None:
     await service.stopped()
 
 
-async def _patiently(service: Service, ask: Callable[[], Awaitable[T]]) -> T:
-    """What a database says, as soon as it does; until then the service is alive and not ready. Nothing is recorded
-    meanwhile, on disk neither: what is new is only seen beside what the database remembers.
+async def _patiently(
+    service: Service, ask: Callable[[], Awaitable[T]], whom: Literal["cluster", "database"] = "database"
+) -> T:
+    """What they say, as soon as they do; until then the service is alive and not ready. Nothing is recorded meanwhile,
+    on disk neither: what is new is only seen beside what the database remembers.
     """
     clock, away = service.clock, False
     try:
@@ -130,13 +136,14 @@ async def _patiently(service: Service, ask: Callable[[], Awaitable[T]]) -> T:
                 found = await ask()
             except TemporaryError as error:
                 if not away:
-                    log.warning("waiting for the database", why=error.message)
-                    service.health.set_not_ready(f"waiting for the database: {error.message}")
+                    event = "waiting for the database" if whom == "database" else "waiting for the cluster"
+                    log.warning(event, why=error.message)
+                    service.health.set_not_ready(f"{event}: {error.message}")
                 away = True
                 await clock.sleep_until(Instant(clock.now() + _RETRY))
             else:
                 if away:
-                    log.info("database back")
+                    log.info("database back" if whom == "database" else "cluster back")
                 return found
     finally:  # also where the lease is lost meanwhile: whoever waits for it is ready
         if away and not service.stopping:

@@ -18,11 +18,12 @@ from bayplan.cluster.objects import Object
 from bayplan.ledger.differ import disruptions, nodes, pods, quotas
 from bayplan.ledger.differ.devices import Devices
 from bayplan.ledger.differ.gpus import VENDORS, GpuVendors
+from bayplan.ledger.differ.guests import Guests
 from bayplan.ledger.differ.people import UserRule
 from bayplan.ledger.differ.reading import Odd, identity
 from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.owners import Owners, PodLink
-from bayplan.ledger.rows import Disruption, GpuPod, GpuWorkload, Rows, WorkloadSnapshot
+from bayplan.ledger.rows import Disruption, GpuPod, GpuWorkload, PodRoomPeriod, Rows, WorkloadSnapshot
 from bayplan.ledger.snapshots import lay_out
 from bayplan.ledger.status.kinds import GroupKind
 from bayplan.ledger.store.port import Remembered
@@ -83,6 +84,8 @@ class Recording:
         told_at = kept.told_at.get(RESOURCE_CLAIM.resource)
         self.devices = Devices(frozenset(row.uid for row in kept.pods), told_at)
         self._node_of = {node.row.name: node for node in self.nodes.values()}
+        rooms = (period for period in kept.periods if isinstance(period, PodRoomPeriod))
+        self.guests = Guests((each for each in rooms if each.pod_uid not in self.pods), self._has_gpus)
         self._nameless: dict[str, set[str]] = {}
         """Pods, by node, whose GPUs have no model yet."""
         for known in self.pods.values():
@@ -104,7 +107,7 @@ class Recording:
     def known(self, kind: Kind) -> dict[Key, Known]:
         """What a reflector of a kind must be told, so that it tells of those that are gone by now."""
         if kind is POD:
-            return {
+            return self.guests.known() | {
                 (each.row.namespace, each.row.name): (each.row.uid, str(each.facts.resource_version))
                 for each in self.pods.values()
             }
@@ -175,6 +178,7 @@ class Recording:
             return
         facts = pods.concerning(obj, seen) if known is None else None
         if known is None and facts is None:
+            self.guests.changed(obj, seen, rows)
             return
         now = pods.changed(known, obj, seen, rows, facts)
         if now is known:
@@ -190,6 +194,7 @@ class Recording:
     def _pod_gone(self, uid: str, change: Change, seen: Seen, rows: Rows) -> None:
         known = self.pods.pop(uid, None)
         if known is None:
+            self.guests.gone(uid, change.object, seen, rows)
             return
         added = pods.gone(known, seen, None if change.synthetic else change.object)
         rows.extend(added)
@@ -214,7 +219,7 @@ class Recording:
         if now is known:
             return
         rows.extend(added)
-        self.nodes[uid] = self._node_of[now.row.name] = now
+        self._keep_node(known, now, rows)
         self._report(obj, now.odd)
         if known is None or known.labels != now.labels:
             for pod in self._nameless.pop(now.row.name, ()):
@@ -311,10 +316,19 @@ class Recording:
         if known is None:
             return
         now, added = nodes.refreshed(known, seen)
-        self.nodes[now.row.uid] = self._node_of[name] = now
         rows.extend(added)
+        self._keep_node(known, now, rows)
         for pod in self._nameless.pop(name, ()):
             self._refresh(pod, seen, rows)
+
+    def _keep_node(self, known: nodes.KnownNode | None, now: nodes.KnownNode, rows: Rows) -> None:
+        self.nodes[now.row.uid] = self._node_of[now.row.name] = now
+        if now.has_gpus and not (known is not None and known.has_gpus):
+            self.guests.got_gpus(now.row.name, rows)
+
+    def _has_gpus(self, node: str) -> bool:
+        known = self._node_of.get(node)
+        return known is not None and known.has_gpus
 
     def _tell_owners(self, now: pods.KnownPod, at: Instant) -> None:
         facts = now.facts

@@ -19,6 +19,7 @@ from bayplan.cluster.kinds import EVENT, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLI
 from bayplan.cluster.live.reflector import Batch, Reflector, Source
 from bayplan.cluster.live.reflector_core import Policy
 from bayplan.cluster.objects import version_of
+from bayplan.ledger.lateness import Lateness
 from bayplan.ledger.listeners import Action, Listeners, Sign, Timing
 from bayplan.ledger.recording import Recording
 from bayplan.ledger.status.kinds import GroupKind
@@ -32,8 +33,6 @@ log = get_logger(__name__)
 CORE = (NODE, POD, EVENT)
 DEVICES = (RESOURCE_CLAIM, RESOURCE_SLICE)
 _INBOX = 8
-_HELD_BACK = SECOND
-"""Whoever could not hand on for longer cannot say when what comes next happened."""
 _LOOK_AGAIN = 600 * SECOND
 """For kinds that a cluster does not have, or does not let us see."""
 FindKind = Callable[[str, str], Awaitable[Kind | None]]
@@ -153,17 +152,15 @@ class Streams:
             clock=self._clock,
             metadata_only=stream.metadata_only,
         )
-        behind = 0
+        lateness = Lateness()
         try:
             async with reflector as batches:
                 async for batch in batches:
                     stream.sign_at = self._clock.now()
-                    late = msgspec.structs.replace(batch, behind=behind) if behind > batch.behind else batch
-                    await self._hand_on(stream, late)
-                    if self._clock.now() - stream.sign_at > _HELD_BACK:
-                        behind = await self._present(kind)
-                    elif version_of(batch.revision) >= behind:
-                        behind = 0
+                    await self._hand_on(stream, lateness.marked(batch, stream.sign_at))
+                    now = self._clock.now()
+                    if lateness.handed_on(batch, now):
+                        lateness.is_behind(await self._present(kind), now)
         except Exception as error:  # whoever reads the inbox decides what it means
             await self._hand_on(stream, Ended(error))
 

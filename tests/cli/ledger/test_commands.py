@@ -24,6 +24,7 @@ from bayplan.ledger.questions.naming import find_workload
 from bayplan.ledger.questions.timeline import timeline as ask_timeline
 from bayplan.ledger.questions.usage import usage as ask_usage
 from bayplan.ledger.questions.windows import Window
+from bayplan.ledger.rows import NodeRoomPeriod
 from bayplan.model.clock import SystemClock
 from tests.cli.ledger.conftest import Ask
 from tests.cli.serving import Serving
@@ -48,9 +49,11 @@ SILENT = "the ledger's last word is from 2026-01-02T00:00:00Z: that is taken as 
         "usage --by workload --since 24h -o csv",
         "usage --by label:team --since 24h -o yaml",
         "idle",
+        "idle -o wide --beside cpu=4,memory=48Gi",
         "idle -o csv",
         "idle -o json",
         "idle --since 24h",
+        "idle --since 24h --step 12h -o json",
         "idle --since 24h --step 12h -o csv",
         "idle --held --price H100=3.5",
         "idle --held --for 2h --below 50% -o yaml",
@@ -110,6 +113,21 @@ def test_held_says_what_it_cannot_say(ask: Ask) -> None:
     assert unmeasured.out.splitlines()[1].endswith("no data,no data,no data,a100-1,no data")
 
 
+def test_what_is_stranded_is_not_known_from_before_it_was_kept(
+    ask: Ask, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    async def write() -> None:
+        rows = [row for row in a_day() if not isinstance(row, NodeRoomPeriod)]
+        await (await written(str(tmp_path / "old.db"), rows)).close()
+
+    asyncio.run(write())
+    database = ("--database", f"sqlite:///{tmp_path / 'old.db'}")
+    flags = ("", "-o csv", "--since 24h", "--since 24h --step 12h")
+    assert "\n".join(ask("idle", *each.split(), *database).out for each in flags) == snapshot
+    items = json.loads(ask("idle", "-o", "json", *database).out)["items"]
+    assert [(each["idle"], each["stranded"], each["why"]) for each in items] == [(12_000, None, ""), (6000, None, "")]
+
+
 def test_several_clusters_are_told_apart(ask: Ask, tmp_path: Path) -> None:
     async def write() -> None:
         await (await written(str(tmp_path / "two.db"), [*a_day(), *elsewhere(a_day(), "west")])).close()
@@ -141,6 +159,13 @@ def test_several_clusters_are_told_apart(ask: Ask, tmp_path: Path) -> None:
         pytest.param(["usage", "--step", "0h"], 2, "expected a span", id="a step"),
         pytest.param(["usage", "--cluster", "north"], 1, "north: the ledger has no such cluster", id="a cluster"),
         pytest.param(["idle", "--step", "1h"], 2, "--step goes with --since", id="a step without a window"),
+        pytest.param(["idle", "--beside", "4"], 2, "such as cpu=4,memory=16Gi", id="an amount of nothing"),
+        pytest.param(["idle", "--beside", "cpu=lots"], 2, "such as cpu=4,memory=16Gi", id="an amount that is none"),
+        pytest.param(["idle", "--beside", "cpu=-1"], 2, "such as cpu=4,memory=16Gi", id="an amount below zero"),
+        pytest.param(
+            ["idle", "--beside", "disk=1Gi"], 2, "such as cpu=4,memory=16Gi", id="an amount of something else"
+        ),
+        pytest.param(["idle", "--beside", "cpu=1,cpu=2"], 2, "such as cpu=4,memory=16Gi", id="an amount said twice"),
         pytest.param(["idle", "--held", "--below", "1.5"], 2, "expected a share such as 10%", id="a share"),
         pytest.param(["idle", "--held", "--price", "H100"], 2, "expected MODEL=PRICE", id="a price"),
         pytest.param(["idle", "--held", "--price", "H100=NaN"], 2, "expected MODEL=PRICE", id="a price that is none"),

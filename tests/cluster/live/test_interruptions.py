@@ -23,10 +23,13 @@ HOME = "default"
 class Breaking:
     """A cluster in virtual time whose watches end as the test says."""
 
-    def __init__(self, *, lasts: float | None = None, cut: bool = False) -> None:
-        """Each watch `lasts` so many seconds; then it is closed, or cut. Bookmarks are left out."""
+    def __init__(self, *, lasts: float | None = None, cut: bool = False, tells: int | None = None) -> None:
+        """Each watch `lasts` so many seconds; then it is closed, or cut. Bookmarks are left out.
+
+        A watch that `tells` so many events is closed too, as a server does with whoever reads a backlog too slowly.
+        """
         self.engine = EmbeddedCluster([])
-        self._lasts, self._cut = lasts, cut
+        self._lasts, self._cut, self._tells = lasts, cut, tells
         self.away = False
         self.silent = False
         self.lists = self.watches = 0
@@ -47,7 +50,9 @@ class Breaking:
                     await asyncio.Event().wait()
                 self._reach()
                 if events := [event for event in batch if event.type != "BOOKMARK"]:
-                    yield events
+                    yield events[: self._tells]
+                    if self._tells:
+                        return
         if self._cut:
             raise Unreachable("cut")
 
@@ -156,8 +161,9 @@ async def test_what_happened_while_the_server_was_away_is_told_as_such() -> None
     assert (source.lists, told.syncs) == (1, 1)
 
 
-async def test_what_an_earlier_run_did_not_hear_is_told_as_such() -> None:
-    source = Breaking()
+@pytest.mark.parametrize("tells", [None, 1], ids=["by one watch", "by watches that the server closes in between"])
+async def test_what_an_earlier_run_did_not_hear_is_told_as_such(tells: int | None) -> None:
+    source = Breaking(tells=tells)
     await source.put("a")
     async with followed(source) as told:
         pass

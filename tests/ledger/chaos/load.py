@@ -125,7 +125,7 @@ class Load:
         namespace, name = self._place()
         resource = chance.choice([*objects.VENDORS])
         above = chance.choice(self._owners[namespace])
-        made = await self._create(POD, objects.pod(name, namespace, resource, chance.randint(1, 4), above), namespace)
+        made = await self._create(POD, objects.pod(name, namespace, resource, chance.randint(0, 4), above), namespace)
         self.pods += 1
         yield
         at = (name, namespace, made.uid)

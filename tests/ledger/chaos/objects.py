@@ -7,6 +7,8 @@ from typing import Any
 from bayplan.cluster.kinds import Kind
 from bayplan.model.clock import SECOND, Instant, rfc3339
 
+GUEST = "registry.example/web:1"
+"""The image of pods without GPUs."""
 Document = dict[str, Any]
 
 NAMESPACES = ("vision", "speech", "robots", "search")
@@ -71,11 +73,11 @@ def owner(kind: Kind, name: str, namespace: str, above: Document | None) -> Docu
 
 
 def template(resource: str, count: int) -> Document:
-    """A pod's spec with GPUs."""
-    amount = {resource: str(count)}
+    """A pod's spec with GPUs; with none it is a guest of those who have some."""
+    amount = {"cpu": f"{count + 1}00m", "memory": "64Mi", **({resource: str(count)} if count else {})}
     container = {
         "name": "train",
-        "image": "registry.example/train:1",
+        "image": "registry.example/train:1" if count else GUEST,
         "resources": {"requests": amount, "limits": amount},
     }
     return {"containers": [container], "restartPolicy": "Always", "terminationGracePeriodSeconds": 5}

@@ -19,7 +19,10 @@ from typing import Any
 
 import msgspec
 
+from tests.ledger.chaos.objects import GUEST
+
 PODS = "/registry/pods/"
+_GUEST = GUEST.encode()
 _EVERYTHING = base64.b64encode(b"\0").decode()
 _FIRST = 2
 """The revision of etcd's first write; an empty etcd is at 1."""
@@ -122,13 +125,13 @@ class Oracle:
         return int(json.loads(last)["revision"]) if last else 0
 
     def newest(self) -> int:
-        """The newest version of a pod that it has written down; all pods of a campaign have GPUs."""
+        """The newest version of a pod with GPUs that it has written down."""
         with self._file.open("rb") as file:
             file.seek(self._looked_at)
             fresh = file.read().rpartition(b"\n")[0]
         self._looked_at += len(fresh) + 1 if fresh else 0
         for line in fresh.splitlines():
-            if b'"key":"/registry/pods/' in line and b'"object":{' in line:
+            if b'"key":"/registry/pods/' in line and b'"object":{' in line and _GUEST not in line:
                 self._newest = int(line[len(b'{"revision":') : line.index(b",")])
         return self._newest
 

@@ -12,7 +12,7 @@ class Proxy:
     """Forwards a port of loopback to another."""
 
     def __init__(self, target: int) -> None:
-        self._target = target
+        self.target = target
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._server: asyncio.Server | None = None
@@ -61,7 +61,7 @@ class Proxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            there, out = await asyncio.open_connection("127.0.0.1", self._target)
+            there, out = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:  # the API server is down
             writer.transport.abort()
             self._tasks.discard(task)

@@ -14,6 +14,7 @@ from bayplan.ledger.rows import (
     GpuPod,
     GpuPodsEvent,
     PendingPeriod,
+    PodRoomPeriod,
     PodSnapshot,
     Row,
     RunningPeriod,
@@ -37,8 +38,9 @@ async def read_ledger(url: str) -> Recorded:
             found.snapshots[uid] = [_snapshot(each, blobs.get(each.spec_hash)) for each in versions]
         still_open = []
         for kind in (GpuPeriod, RunningPeriod, PendingPeriod):
-            still_open += await fetch(store, select_rows(kind).where(TABLES[kind].c.end_at.is_(None)))
+            still_open += await _open(store, kind)
         found.open_periods = _by_pod(still_open)
+        found.open_rooms = _by_pod(await _open(store, PodRoomPeriod))
         return found
     finally:
         await store.close()
@@ -66,6 +68,10 @@ async def follows_pods(url: str) -> bool:
 
 async def _all(store: Readable, kind: type[Row]) -> list[Any]:
     return await fetch(store, select_rows(kind))
+
+
+async def _open(store: Readable, kind: type[Row]) -> list[Any]:
+    return await fetch(store, select_rows(kind).where(TABLES[kind].c.end_at.is_(None)))
 
 
 def _by_pod(rows: list[Any]) -> dict[str, list[Any]]:

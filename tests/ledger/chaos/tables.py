@@ -38,7 +38,7 @@ def _summary(result: Result) -> list[str]:
         f"pods {verdict.pods}  events {verdict.events}  the ledger started {result.starts} times, ended by itself "
         f"{result.ended} times, caught up {caught}",
         f"first states missing {verdict.missing_first}  last {verdict.missing_last}  pods {verdict.missing_pods}  "
-        f"states altered {verdict.altered}  wrong roots {verdict.wrong_owners}",
+        f"states altered {verdict.altered}  wrong roots {verdict.wrong_owners}  wrong rooms {verdict.wrong_rooms}",
         f"ends inferred, with bounds that hold the truth {verdict.inferred_ends}  ends seen: at most "
         f"{verdict.latest_end:.2f} s later than the machine's other work explains",
         *result.broken,

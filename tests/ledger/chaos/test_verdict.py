@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.ledger.rows import Gap, GpuPeriod, GpuPod, GpuPodsEvent
+from bayplan.ledger.rows import Gap, GpuPeriod, GpuPod, GpuPodsEvent, PodRoomPeriod
 from bayplan.model.clock import SECOND, Instant
 from tests.ledger.chaos import objects
 from tests.ledger.chaos.oracle import History, OracleGapError, Seen, told
@@ -272,3 +272,36 @@ def test_an_oracle_that_began_too_late_is_void() -> None:
     changes = [each for each in _changes() if each.revision > 3]
     with pytest.raises(OracleGapError, match="begins at revision 4"):
         told(iter(changes), 7)
+
+
+def _room(cpu: int = 200, node: str = "n") -> PodRoomPeriod:
+    return PodRoomPeriod(
+        cluster="c",
+        pod_uid="a",
+        start_at=_START,
+        resource_version=4,
+        namespace="vision",
+        name="one",
+        node_name=node,
+        cpu=cpu,
+        memory=64 << 20,
+    )
+
+
+@pytest.mark.parametrize(
+    ("up_to", "rooms", "sound"),
+    [
+        pytest.param(5, [_room()], True, id="a pod that runs takes what it asks for"),
+        pytest.param(5, [], False, id="and not nothing"),
+        pytest.param(5, [_room(100)], False, id="nor less"),
+        pytest.param(5, [_room(node="m")], False, id="nor elsewhere"),
+        pytest.param(5, [_room(), _room()], False, id="nor twice"),
+        pytest.param(3, [], True, id="one that is not bound takes nothing"),
+        pytest.param(3, [_room()], False, id="and not something"),
+        pytest.param(7, [_room()], False, id="nor does one that is gone"),
+    ],
+)
+def test_what_pods_take_at_the_end_is_judged(up_to: int, rooms: list[PodRoomPeriod], sound: bool) -> None:
+    history = told((each for each in _changes() if each.revision <= up_to), up_to)
+    verdict = judge(history, Recorded(open_rooms={"a": rooms}))
+    assert (verdict.wrong_rooms == 0) is sound

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.ledger.rows import Gap, GpuPod, GpuPodsEvent, Period
+from bayplan.ledger.rows import Gap, GpuPod, GpuPodsEvent, Period, PodRoomPeriod
 from bayplan.model.clock import SECOND, parse_rfc3339
 from tests.ledger.chaos.oracle import History, Version
 from tests.ledger.chaos.transitions import Event, events_of
@@ -23,6 +23,7 @@ from tests.ledger.chaos.witness import Hearing, Span
 
 RECOVERY = 30 * SECOND
 """After the API server's return the ledger has so long to read the present."""
+_TERMINAL = ("Succeeded", "Failed")
 _FIRST = 8
 """So many findings of a sort are told in words."""
 
@@ -42,6 +43,7 @@ class Recorded(msgspec.Struct, kw_only=True):
     snapshots: dict[str, list[Snapshot]] = {}
     events: dict[str, list[GpuPodsEvent]] = {}
     open_periods: dict[str, list[Period]] = {}
+    open_rooms: dict[str, list[PodRoomPeriod]] = {}
     gaps: list[Gap] = []
 
 
@@ -80,6 +82,8 @@ class Verdict(msgspec.Struct):
     """Seconds by which an end that is told as seen was after the ledger could know, at most and without the machine's
     share."""
     wrong_owners: int = 0
+    wrong_rooms: int = 0
+    """Pods, with GPUs or without, that the database does not tell to take what they take at the end."""
     findings: list[str] = []
     revisions: dict[str, list[int]] = {}
     """Where each sort of finding is, and where all states are: for the faults that were made then."""
@@ -103,7 +107,7 @@ class Verdict(msgspec.Struct):
 
 FAULTS = (
     "missing_pods", "missing_first", "missing_last", "missing", "duplicated", "altered", "missing_events",
-    "duplicated_events", "wrong_ends", "wrong_owners",
+    "duplicated_events", "wrong_ends", "wrong_owners", "wrong_rooms",
 )  # fmt: skip
 
 
@@ -113,7 +117,7 @@ def judge(
     unheard: Unheard = Unheard(),  # noqa: B008 - frozen
     hearing: Hearing = Hearing(),  # noqa: B008 - nobody changes it
 ) -> Verdict:
-    """Compare. `history` holds all pods; those without GPUs are not the ledger's business."""
+    """Compare. `history` holds all pods; of those without GPUs only what they take is the ledger's business."""
     verdict = Verdict()
     of_pods = [gap for gap in recorded.gaps if gap.kind == "pods"]
     gaps = [(int(gap.after_revision or 0), int(gap.up_to_revision or 0)) for gap in of_pods]
@@ -127,6 +131,8 @@ def judge(
         row = recorded.pods.get(versions[0].object["metadata"]["uid"])
         if row is not None:
             _judge_end(verdict, recorded, row, versions, hearing)
+    for uid, versions in history.pods.items():
+        _judge_room(verdict, recorded.open_rooms.get(uid, ()), versions[-1])
     return verdict
 
 
@@ -268,10 +274,26 @@ def _unseen_end(verdict: Verdict, row: GpuPod, last: Version, hearing: Hearing) 
     return f"went at {truth}; told as seen {late:.1f} s after it could be known, and the machine explains {excused:.1f}"
 
 
+def _judge_room(verdict: Verdict, still_open: Sequence[PodRoomPeriod], last: Version) -> None:
+    """A pod that is bound and has not ended takes what it asks for, once; any other nothing."""
+    spec, there = last.object["spec"], not last.gone and last.object["status"].get("phase") not in _TERMINAL
+    taken = [(each.node_name, each.cpu) for each in still_open]
+    asked = [(spec["nodeName"], _cpu(spec))] if there and spec.get("nodeName") else []
+    if taken != asked:
+        verdict.find("wrong_rooms", f"{_name(last)} takes {taken}, not {asked}", last.revision)
+
+
+def _cpu(spec: dict[str, Any]) -> int:
+    """Thousandths that its only container asks for: the load writes nothing else."""
+    (container,) = spec["containers"]
+    text = container.get("resources", {}).get("requests", {}).get("cpu", "0m")
+    return int(text.removesuffix("m"))
+
+
 def _finished(pod: dict[str, Any]) -> int | None:
     """When the last container of a pod in a terminal phase finished."""
     status = pod.get("status", {})
-    if status.get("phase") not in ("Succeeded", "Failed"):
+    if status.get("phase") not in _TERMINAL:
         return None
     ends = [
         each.get("state", {}).get("terminated", {}).get("finishedAt") for each in status.get("containerStatuses", ())

@@ -88,10 +88,18 @@ def pod(
     return Object.from_raw(POD, json.dumps(document).encode())
 
 
-def node(version: int, capacity: Doc, labels: Doc | None = None, *, ready: str = "True", **spec: Any) -> Object:
+def node(
+    version: int,
+    capacity: Doc,
+    labels: Doc | None = None,
+    *,
+    ready: str = "True",
+    allocatable: Doc | None = None,
+    **spec: Any,
+) -> Object:
     """A version of a node."""
     head = {"name": "a", "uid": "n1", "resourceVersion": str(version), "creationTimestamp": text(0)}
-    status = {"capacity": capacity, "conditions": [condition("Ready", ready)]}
+    status = {"capacity": capacity, "allocatable": allocatable or {}, "conditions": [condition("Ready", ready)]}
     document = {"metadata": {**head, "labels": labels or {}}, "spec": spec, "status": status}
     return Object.from_raw(NODE, json.dumps(document).encode())
 

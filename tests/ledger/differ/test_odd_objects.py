@@ -13,7 +13,7 @@ from bayplan.cluster.kinds import POD
 from bayplan.cluster.objects import Object, Section
 from bayplan.ledger.differ import nodes
 from bayplan.ledger.differ.reading import TEXT
-from bayplan.ledger.rows import GpuPeriod, GpuPod, GpuPodsEvent, PendingPeriod
+from bayplan.ledger.rows import GpuNode, GpuPeriod, GpuPod, GpuPodsEvent, NodePeriod, NodeRoomPeriod, PendingPeriod
 from bayplan.model.meta import ObjectMeta
 from tests.ledger.differ.lives import Watcher, at, condition, container, node, pod, seen, text
 
@@ -123,7 +123,7 @@ def test_an_odd_node_is_kept() -> None:
     known, rows = nodes.changed(None, node(1, {"nvidia.com/gpu": "many", "amd.com/gpu": "2", "cpu": 7}), seen(5))
     assert (known.row.gpu_capacity, known.row.created_at) == (2000, at(0))
     assert {odd.code for odd in known.odd} == {"BP-D020", "BP-D021"}
-    assert len(rows) == 2
+    assert {type(row) for row in rows} == {GpuNode, NodePeriod, NodeRoomPeriod}
     assert text(0) == "2026-01-01T00:00:00Z"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import sqlite3
 from collections.abc import AsyncIterator
@@ -18,11 +19,14 @@ from bayplan.ledger.store.migrating import migrate
 from bayplan.ledger.store.schema import VERSION_TABLE
 from bayplan.ledger.store.settings import StoreSettings, parse_url
 from bayplan.model.clock import parse_rfc3339
+from tests.ledger.chaos.proxy import Proxy
 from tests.ledger.databases import EMPTY, PASSWORD, Postgres, empty_database, server
 from tests.ledger.process.running import Process, Version, World, happens, ledger, listens, served, soon, stored
 
 __all__ = ["empty_database"]
 
+_NOBODY = 1
+"""A port on which nobody listens."""
 pytestmark = pytest.mark.slow  # every start of a process takes a second
 
 
@@ -217,6 +221,31 @@ async def test_started_while_the_database_is_away_it_waits_and_then_catches_up(w
     finally:
         own.stop()
         own.start()
+
+
+async def test_started_while_the_cluster_is_away_it_waits_and_then_records(world: World, tmp_path: Path) -> None:
+    api = world.kubeconfig.read_text()
+    port = re.findall(r"https://127.0.0.1:([0-9]+)", api)[0]
+    proxy = Proxy(_NOBODY)
+    world.kubeconfig.write_text(api.replace(f":{port}", f":{await proxy.start()}"))
+    database = f"sqlite:///{tmp_path}/ledger.db"
+    async with ledger(tmp_path, world, database, name="ended") as process:
+        await process.tells("waiting for the cluster")
+        assert await process.end() == 0
+    async with ledger(tmp_path, world, database) as process:
+        await process.tells("waiting for the cluster")
+        assert (await process.get("/livez"))[0] == 200
+        status, why = await process.get("/readyz")
+        assert (status, "waiting for the cluster: " in why) == (503, True)
+        proxy.target = int(port)
+        await process.tells("cluster back")
+        await begins(process, database)
+        await world.job("first")
+        await soon_stored(process, database, world)
+        assert (await process.get("/readyz"))[0] == 200
+        assert await process.end() == 0
+        assert len(process.told("waiting for the cluster")) == 1
+    await proxy.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

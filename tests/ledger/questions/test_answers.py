@@ -20,9 +20,10 @@ from bayplan.ledger.questions.asking import (
     present,
     require_cluster,
 )
-from bayplan.ledger.questions.idle import idle_at
+from bayplan.ledger.questions.idle import idle, idle_at
 from bayplan.ledger.questions.naming import AmbiguousNameError, UnknownNameError, find_pod, find_workload
 from bayplan.ledger.questions.present import events_between, nodes_at, pods_at, workloads_at
+from bayplan.ledger.questions.stranded import Beside
 from bayplan.ledger.questions.timeline import Doing, segments, timeline
 from bayplan.ledger.questions.usage import usage
 from bayplan.ledger.questions.windows import Window
@@ -37,6 +38,7 @@ from tests.ledger.books import (
     event,
     held,
     hour,
+    node,
     pod,
     ran,
     waited,
@@ -100,7 +102,15 @@ async def test_a_node_of_the_past_is_told_as_far_as_it_is_known(store: SqlStore)
     assert (early.row.name, early.capacity, early.allocated) == ("a100-1", 16_000, 10_000)
     young = next(each for each in await nodes_at(store, hour(6.5)) if each.row.name == "h100-1")
     late = next(each for each in await nodes_at(store, hour(9)) if each.row.name == "h100-1")
-    assert (young.hurdle, late.hurdle) == (None, "cordoned")
+    assert (young.hurdle, late.hurdle) == ("not ready", "cordoned")
+
+
+async def test_a_node_whose_room_is_not_kept_is_told_by_its_latest_state(tmp_path: Path) -> None:
+    plain = node("cpu-1", "", 0, schedulable=False, updated_at=hour(7))
+    store = await written(str(tmp_path / "ledger.db"), [plain])
+    found = [each.hurdle for at in (6.5, 9) for each in await nodes_at(store, hour(at))]
+    assert found == [None, "cordoned"]
+    await store.close()
 
 
 async def test_events_come_in_order_and_from_the_window_alone(store: SqlStore) -> None:
@@ -138,8 +148,8 @@ async def test_every_question_takes_a_cluster_or_all_and_sums_equal_the_parts(tw
     both = await usage(twice, ["user"], DAY)
     parts = [await usage(twice, ["user"], DAY, Scope(name)) for name in ("east", "west")]
     assert both.total == sum(part.total for part in parts) == 320 * GPU_HOUR
-    idle = [await idle_at(twice, hour(23), scope) for scope in (Scope(), Scope("east"), Scope("west"))]
-    assert [sum(each.idle for each in part) for part in idle] == [36_000, 18_000, 18_000]
+    places = [await idle_at(twice, hour(23), scope) for scope in (Scope(), Scope("east"), Scope("west"))]
+    assert [sum(each.idle for each in part) for part in places] == [36_000, 18_000, 18_000]
     assert [len(await pods_at(twice, hour(5), scope)) for scope in (Scope(), Scope("west"))] == [4, 2]
 
 
@@ -147,9 +157,20 @@ async def test_only_one_namespace_is_counted(store: SqlStore) -> None:
     assert (await usage(store, ["user"], DAY, Scope(CLUSTER, "prod"))).total == 64 * GPU_HOUR
 
 
-async def test_idle_gpus_of_a_cordoned_node_are_stranded(store: SqlStore) -> None:
-    found = {each.place.node: (each.idle, each.stranded) for each in await idle_at(store, hour(23))}
-    assert found == {"a100-1": (12_000, ""), "h100-1": (6000, "cordoned")}
+async def test_idle_gpus_are_stranded_by_the_state_of_their_node_and_by_what_is_left_beside_them(
+    store: SqlStore,
+) -> None:
+    now = {each.place.node: (each.idle, each.stranded, each.why) for each in await idle_at(store, hour(23))}
+    assert now == {"a100-1": (12_000, 3000, "no CPU"), "h100-1": (6000, 6000, "cordoned")}
+    more = {each.place.node: each.stranded for each in await idle_at(store, hour(23), beside=Beside(cpu=4000))}
+    assert more == {"a100-1": 10_000, "h100-1": 6000}
+    before = {each.place.node: (each.stranded, each.why) for each in await idle_at(store, hour(6.5))}
+    assert before == {"a100-1": (0, ""), "h100-1": (8000, "not ready")}
+    lines = (await idle(store, Window(hour(0), hour(24), 12 * HOUR))).lines
+    assert {line.place.node: line.stranded for line in lines} == {
+        "a100-1": (0, 36 * GPU_HOUR),
+        "h100-1": (40 * GPU_HOUR, 72 * GPU_HOUR),
+    }
 
 
 # --- why

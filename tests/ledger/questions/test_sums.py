@@ -16,7 +16,7 @@ from bayplan.ledger.questions.usage import DimensionError, Held, tally
 from bayplan.ledger.questions.windows import Sums, Window, WindowError
 from bayplan.ledger.rows import GpuPeriod, NodePeriod
 from bayplan.model.clock import Instant
-from tests.ledger.books import HOUR, MIDNIGHT, held, hour, offered
+from tests.ledger.books import HOUR, MIDNIGHT, held, hour, offered, story
 
 _TIMES = st.integers(0, 40 * HOUR).map(lambda span: Instant(MIDNIGHT - 8 * HOUR + span))
 _ENDS = st.one_of(st.none(), _TIMES)
@@ -101,7 +101,7 @@ def _overlap(period: NodePeriod | GpuPeriod, start: int, end: int) -> int:
 def test_idle_and_allocated_are_the_capacity_at_every_instant(
     capacity: list[NodePeriod], holders: list[GpuPeriod], at: Instant
 ) -> None:
-    devices = devices_at(capacity, holders, [], at)
+    devices = devices_at(story(*capacity, *holders), at)
     assert all(each.idle + each.allocated == each.capacity for each in devices)
     moment = [period for period in (*capacity, *holders) if period.start_at <= at and (period.end_at or at + 1) > at]
     assert sum(each.capacity for each in devices) == sum(p.gpus for p in moment if isinstance(p, NodePeriod))
@@ -112,7 +112,7 @@ def test_idle_and_allocated_are_the_capacity_at_every_instant(
 def test_idle_and_allocated_are_the_capacity_in_every_step(
     capacity: list[NodePeriod], holders: list[GpuPeriod], window: Window
 ) -> None:
-    found = over_time(capacity, holders, window)
+    found = over_time(story(*capacity, *holders), window)
     for index, (start, end) in enumerate(itertools.pairwise(window.edges())):
         offers = sum(_overlap(each, start, end) for each in capacity)
         taken = sum(_overlap(each, start, end) for each in holders)

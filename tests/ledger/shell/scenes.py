@@ -70,9 +70,9 @@ def kinds_of(cluster: EmbeddedCluster) -> Callable[[str, str], Awaitable[Kind | 
 
 
 async def new_recorder(
-    cluster: EmbeddedCluster, store: Store, spool: Spool | None = None, *, source: Source | None = None
+    cluster: EmbeddedCluster, store: Store, spool: Spool | None = None, *, source: Source | None = None, **how: Any
 ) -> Recorder:
-    """On a cluster, or on what lies between (`source`)."""
+    """On a cluster, or on what lies between (`source`); `how` as the recorder takes it."""
     kept = await store.remembered(CLUSTER)
     return Recorder(
         source or cluster,
@@ -81,15 +81,16 @@ async def new_recorder(
         kept,
         clock=cluster.clock,
         find_kind=kinds_of(cluster),
+        **how,
     )
 
 
 @asynccontextmanager
 async def recorded(
-    cluster: EmbeddedCluster, store: Store, spool: Spool | None = None, *, source: Source | None = None
+    cluster: EmbeddedCluster, store: Store, spool: Spool | None = None, *, source: Source | None = None, **how: Any
 ) -> AsyncIterator[Recorder]:
     """A recorder that runs until the block is left."""
-    recorder = await new_recorder(cluster, store, spool, source=source)
+    recorder = await new_recorder(cluster, store, spool, source=source, **how)
     task = asyncio.create_task(recorder.run())
     try:
         yield recorder

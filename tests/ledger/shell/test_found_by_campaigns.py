@@ -25,7 +25,7 @@ from bayplan.ledger.rows import GpuPeriod, GpuPod, Rows
 from bayplan.ledger.store.faults import translated
 from bayplan.ledger.store.port import StoreUnavailableError
 from bayplan.ledger.store.settings import parse_url
-from bayplan.model.clock import SECOND, Instant
+from bayplan.model.clock import SECOND, Clock, Instant
 from bayplan.model.errors import ServerError
 from bayplan.model.meta import OwnerReference
 from tests.ledger.shell.memory import MemoryStore
@@ -64,13 +64,13 @@ async def _recorded(cluster: EmbeddedCluster, wire: Wire, store: MemoryStore) ->
         yield recorder
 
 
-async def _until_gone(cluster: EmbeddedCluster, store: MemoryStore, name: str) -> GpuPod:
+async def _until_gone(cluster: EmbeddedCluster, store: MemoryStore, name: str, step: float = 1) -> GpuPod:
     """The pod's row, once it is closed; time goes on meanwhile, as pauses must come to their end."""
-    for _ in range(100):
+    for _ in range(1000):
         for each in store.rows(GpuPod):
             if each.name == name and each.gone_at is not None:
                 return each
-        await cluster.advance(1)
+        await cluster.advance(step)
         await asyncio.sleep(0.01)
     raise AssertionError(f"{name} is never closed")
 
@@ -121,6 +121,41 @@ async def test_a_pod_that_went_unseen_has_an_inferred_end(
         await asyncio.sleep(0.05)  # virtual time does not wait for the one who reads
         wire.broken = store.down = False
         row = await _until_gone(cluster, store, "one")
+    _check(store, row, heard, went)
+
+
+class SlowStore(MemoryStore):
+    """Each transaction takes as long as the test says."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+        self.takes = 0
+
+    async def commit(self, rows: Rows) -> None:
+        await self._clock.sleep_until(Instant(self._clock.now() + self.takes))
+        await super().commit(rows)
+
+
+async def test_a_pod_that_went_while_a_slow_database_was_waited_for_has_an_inferred_end() -> None:
+    cluster = await gpu_cluster()
+    store = SlowStore(cluster.clock)
+    async with recorded(cluster, store, most_changes=1) as recorder:
+        await cluster.create(POD, gpu_pod("one"), "default")
+        await cluster.advance(10)
+        await caught_up(cluster, recorder, POD)
+        heard, store.takes = cluster.clock.now(), 4 * SECOND // 10
+        for number in range(
+            60
+        ):  # no wait is as long as a second, and each change comes before the one before is stored
+            await cluster.create(POD, gpu_pod(f"other-{number}"), "default")
+            await cluster.advance(0.1)
+            await asyncio.sleep(0.002)
+        went = cluster.clock.now()
+        await cluster.delete(POD, "one", "default", grace=0)
+        row = await _until_gone(cluster, store, "one", step=0.1)
+        store.takes = 0
+        await cluster.advance(1)
     _check(store, row, heard, went)
 
 

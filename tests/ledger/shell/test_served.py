@@ -18,6 +18,7 @@ from bayplan.ledger.outlet import Outlet
 from bayplan.ledger.recorder import Recorder
 from bayplan.ledger.recording import Recording
 from bayplan.ledger.rows import Gap, GpuPod, GpuWorkload, PodSnapshot, WorkloadPodReference
+from bayplan.ledger.store.port import Store
 from bayplan.model.clock import Clock, ScaledClock, SystemClock, VirtualClock
 from bayplan.model.errors import NotFound, TooManyRequests
 from tests.cluster.lab_fixture import lab
@@ -29,7 +30,7 @@ __all__ = ["lab"]
 
 
 @asynccontextmanager
-async def recording_of(kubeconfig: Path, store: MemoryStore, clock: Clock) -> AsyncIterator[Recorder]:
+async def recording_of(kubeconfig: Path, store: Store, clock: Clock) -> AsyncIterator[Recorder]:
     """A recorder that reaches its cluster as `bayplan ledger run` does."""
     async with LiveCluster.find(kubeconfig) as cluster:
         kinds = LiveKinds(cluster.access, clock)

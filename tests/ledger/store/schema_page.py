@@ -1,15 +1,15 @@
-"""Writes docs/ledger-schema.md from ledger/rows.py: `python -m tests.ledger.store.schema_page`. A test compares."""
+"""Writes docs/ledger-schema.md from ledger/rows: `python -m tests.ledger.store.schema_page`. A test compares."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from bayplan.ledger import rows
 from bayplan.ledger.rows import ROWS, Row, Sort
 from bayplan.ledger.store.schema import TABLES
 
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "ledger-schema.md"
 _HEAD = """\
 # The ledger's tables
 
-Written from `src/bayplan/ledger/rows.py`; a test keeps this page and all three databases in step with it.
+Written from `src/bayplan/ledger/rows/`; a test keeps this page and all three databases in step with it.
 
 Every table starts with the cluster's id, so several clusters share a database. Times are microseconds since 1970 (UTC),
 GPUs thousandths: `gpu_allocated = 8000` is eight. A period or an object without an end has `end_at` NULL.
@@ -48,11 +48,10 @@ refused before anything is written.
 def _remarks(kind: type[Row]) -> dict[str, str]:
     """What the source says below each field."""
     said: dict[str, str] = {}
-    tree = ast.parse(inspect.getsource(rows))
-    for cls in (node for node in tree.body if isinstance(node, ast.ClassDef)):
-        if cls.name not in {each.__name__ for each in kind.__mro__}:
-            continue
-        for before, after in zip(cls.body, cls.body[1:], strict=False):
+    for cls in (each for each in kind.__mro__ if issubclass(each, Row)):
+        (tree,) = ast.parse(inspect.getsource(cls)).body
+        body = tree.body if isinstance(tree, ast.ClassDef) else []
+        for before, after in itertools.pairwise(body):
             match before, after:
                 case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(text))):
                     said[field] = " ".join(text.split())

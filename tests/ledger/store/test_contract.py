@@ -242,7 +242,7 @@ _SOME_ROW = st.one_of(
 
 
 def written_one_by_one(rows: list[Row]) -> dict[tuple[Any, ...], Row]:
-    """The rules of ledger/rows.py in their plainest form. Texts are given that fit."""
+    """The rules of ledger/rows in their plainest form. Texts are given that fit."""
     held: dict[tuple[Any, ...], Any] = {}
     for row in rows:
         new: Any = row

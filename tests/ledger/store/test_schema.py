@@ -1,4 +1,4 @@
-"""The schema: what the migrations make is what ledger/rows.py says, and nobody else's database is touched."""
+"""The schema: what the migrations make is what ledger/rows says, and nobody else's database is touched."""
 
 from __future__ import annotations
 

@@ -181,7 +181,9 @@ async def _nodes(session: Session, wish: Wish, at: Instant) -> Answer:
     def status(each: Any) -> str:
         if each.hurdle is None:
             return UNKNOWN
-        return ("Ready" if each.row.ready else "NotReady") + ("" if each.row.schedulable else ",SchedulingDisabled")
+        hurdles = each.hurdle.split(", ")
+        ready = "NotReady" if "not ready" in hurdles else "Ready"
+        return f"{ready},SchedulingDisabled" if "cordoned" in hurdles else ready
 
     found = await nodes_at(session.store, at, session.scope())
     rows = [

@@ -16,14 +16,16 @@ from bayplan.cli.ledger.times import span_option, window_options
 from bayplan.cli.targets import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from bayplan.cli.printers import Listing
     from bayplan.ledger.questions.held import Holder
     from bayplan.ledger.questions.idle import Devices, IdleTime
+    from bayplan.ledger.questions.stranded import Beside
 
 _WHOLE = 100
 _NARROWEST, _WIDEST = 10, 60
+_NOT_KNOWN = "not known"
 
 
 def _share(_: click.Context, __: click.Parameter, value: str) -> float:
@@ -46,12 +48,31 @@ def _prices(_: click.Context, __: click.Parameter, values: Iterable[str]) -> dic
     return found
 
 
+def _beside(_: click.Context, __: click.Parameter, value: str) -> Beside:
+    from bayplan.ledger.questions.stranded import Beside
+    from bayplan.model.quantity import QuantityError, parse
+
+    wrong = click.BadParameter(f'expected cpu, memory or both, such as cpu=4,memory=16Gi; got "{value}"')
+    found: dict[str, int] = {}
+    for part in value.split(","):
+        name, _equals, amount = part.strip().partition("=")
+        try:
+            quantity = parse(amount)
+        except QuantityError as fault:
+            raise wrong from fault
+        if name not in Beside.__struct_fields__ or name in found or quantity.nanos < 0:
+            raise wrong
+        found[name] = quantity.milli() if name == "cpu" else quantity.value()
+    return Beside(**found)
+
+
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What the flags ask for."""
 
     since: str | None
     until: str | None
     step: int | None
+    beside: Beside
     held: bool
     below: float
     lasting: int
@@ -62,6 +83,14 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command()
 @window_options(None)
+@click.option(
+    "--beside",
+    default="cpu=1,memory=1Gi",
+    show_default=True,
+    callback=_beside,
+    metavar="AMOUNTS",
+    help="What a pod needs with each GPU; idle ones without it are stranded.",
+)
 @click.option("--held", is_flag=True, help="Pods that hold GPUs and do not use them.")
 @click.option(
     "--below",
@@ -95,11 +124,12 @@ def idle(ledger: Ledger, **flags: Any) -> None:
 
     \b
     bayplan ledger idle                                  now
-    bayplan ledger idle --since 7d --step 1d -o csv      over time, in GPU-hours
+    bayplan ledger idle --since 7d --step 1d -o csv      over time, in GPU-seconds
+    bayplan ledger idle --beside cpu=8,memory=64Gi       what pods that need so much with each GPU can have
     bayplan ledger idle --held --below 10% --for 1h --price H100=3.5
 
-    Whether CPU or memory beside idle GPUs is gone is not kept in the ledger: STRANDED tells of nodes that are not ready
-    or cordoned, and of the others that it is not known.
+    STRANDED are those of the idle that no pod can get: their node is not ready or cordoned, or has too little CPU or
+    memory left beside them, or no room for another pod. Of a time before the ledger kept that it is not known.
     """
     wish = Wish(**flags)
     if wish.step is not None and (wish.since is None or wish.held):
@@ -117,7 +147,7 @@ def _now(ledger: Ledger, wish: Wish) -> None:
         from bayplan.ledger.questions.idle import idle_at
 
         at = session.at(wish.until, "--until")
-        return await idle_at(session.store, at, session.scope()), session.several
+        return await idle_at(session.store, at, session.scope(), wish.beside), session.several
 
     devices, several = ledger.run(ask)
     _echo(_devices_text(devices, wish.output, several=several), "No GPUs are known")
@@ -128,7 +158,7 @@ def _over_time(ledger: Ledger, wish: Wish, since: str) -> None:
         from bayplan.ledger.questions.idle import idle as ask_idle
 
         window = session.window(since, wish.until, wish.step)
-        return await ask_idle(session.store, window, session.scope()), session.several
+        return await ask_idle(session.store, window, session.scope(), wish.beside), session.several
 
     found, several = ledger.run(ask)
     _echo(time_text(found, wish.output, several=several), "No GPUs were known in that time")
@@ -168,20 +198,15 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]], several: bool
     return Listing(columns[first:], [Row(list(row)[first:], "", None) for row in rows])
 
 
-def stranded_text(each: Devices) -> str:
-    """How many of the idle nobody can get, and why; what is not known is said."""
-    from bayplan.ledger.questions.amounts import gpus
-
-    if each.idle <= 0:
-        return "0"
-    return f"{gpus(each.idle)} ({each.stranded})" if each.stranded else "not known"
+def _number(amount: int | None, shown: Callable[[int], str]) -> str:
+    return _NOT_KNOWN if amount is None else shown(amount)
 
 
 def _devices_text(devices: Sequence[Devices], output: str | None, *, several: bool) -> str:
+    """The places, and by model; programs get number and reason apart."""
     from bayplan.cli.ledger.printing import UNKNOWN, plain
-    from bayplan.cli.printers import columns, document, render
+    from bayplan.cli.printers import document, render
     from bayplan.ledger.questions.amounts import gpus
-    from bayplan.ledger.questions.idle import by_model
 
     if output in ("json", "yaml"):
         items = [{**plain(each), **plain(each.place), "idle": each.idle} for each in devices]
@@ -190,6 +215,13 @@ def _devices_text(devices: Sequence[Devices], output: str | None, *, several: bo
         return document({"kind": "List", "items": items}, output)
     if not devices:
         return ""
+
+    def stranded(each: Devices) -> list[str]:
+        number = _number(each.stranded, gpus)
+        if output == "csv":
+            return [number, each.why]
+        return [f"{number} ({each.why})" if each.why else number]
+
     rows = [
         (
             each.place.cluster,
@@ -198,19 +230,33 @@ def _devices_text(devices: Sequence[Devices], output: str | None, *, several: bo
             gpus(each.capacity),
             gpus(each.allocated),
             gpus(each.idle),
-            stranded_text(each),
+            *stranded(each),
             each.place.resource,
         )
         for each in devices
     ]
-    heads = ("Node", "Model", "Capacity", "Allocated", "Idle", "Stranded")
+    heads = ("Node", "Model", "Capacity", "Allocated", "Idle", "Stranded", *(["Why"] if output == "csv" else []))
     table = render(_table(heads, rows, several, ("Resource",)), output)
-    if output is not None:
-        return table
+    return f"{table}\n{_models_text(devices)}" if output is None else table
+
+
+def _models_text(devices: Sequence[Devices]) -> str:
+    from bayplan.cli.ledger.printing import UNKNOWN
+    from bayplan.cli.printers import columns
+    from bayplan.ledger.questions.amounts import gpus
+    from bayplan.ledger.questions.idle import by_model
+
     models = [
-        [model or UNKNOWN, gpus(had), gpus(held), gpus(had - held)] for model, (had, held) in by_model(devices).items()
+        [
+            model or UNKNOWN,
+            gpus(each.capacity),
+            gpus(each.allocated),
+            gpus(each.capacity - each.allocated),
+            _number(each.stranded, gpus),
+        ]
+        for model, each in by_model(devices).items()
     ]
-    return f"{table}\n{columns([['MODEL', 'CAPACITY', 'ALLOCATED', 'IDLE'], *models])}"
+    return columns([["MODEL", "CAPACITY", "ALLOCATED", "IDLE", "STRANDED"], *models])
 
 
 def time_text(found: IdleTime, output: str | None, *, several: bool, width: int | None = None) -> str:
@@ -233,7 +279,7 @@ def _idle_summary(found: IdleTime, several: bool, width: int | None) -> Listing:
     from bayplan.cli.ledger.printing import UNKNOWN, percent, spark
     from bayplan.ledger.questions.amounts import gpu_hours
 
-    room = min(max((width or 0) - 80, _NARROWEST), _WIDEST) if width is not None and found.window.step else 0
+    room = min(max((width or 0) - 98, _NARROWEST), _WIDEST) if width is not None and found.window.step else 0
     rows = [
         (
             line.place.cluster,
@@ -243,12 +289,13 @@ def _idle_summary(found: IdleTime, several: bool, width: int | None) -> Listing:
             gpu_hours(sum(line.allocated)),
             gpu_hours(sum(line.idle)),
             percent(sum(line.idle), sum(line.capacity)),
+            _number(line.total_stranded, gpu_hours),
             *([spark(line.idle, room, top=max(line.capacity))] if room else []),
         )
         for line in found.lines
     ]
-    heads = ("Node", "Model", "Capacity(GPU-h)", "Allocated(GPU-h)", "Idle(GPU-h)", "Share", *([""] if room else []))
-    return _table(heads, rows, several)
+    sums = ("Capacity(GPU-h)", "Allocated(GPU-h)", "Idle(GPU-h)", "Share", "Stranded(GPU-h)")
+    return _table(("Node", "Model", *sums, *([""] if room else [])), rows, several)
 
 
 def _idle_steps(found: IdleTime, several: bool) -> Listing:
@@ -264,14 +311,14 @@ def _idle_steps(found: IdleTime, several: bool) -> Listing:
             rfc3339(Instant(edges[i + 1])),
             line.place.node,
             line.model or UNKNOWN,
-            *(gpu_seconds(story[i]) for story in (line.capacity, line.allocated, line.idle)),
+            *(_number(story[i], gpu_seconds) for story in (line.capacity, line.allocated, line.idle, line.stranded)),
             line.place.resource,
         )
         for i in range(len(edges) - 1)
         for line in found.lines
     ]
-    heads = ("Start", "End", "Node", "Model", "Capacity-GPU-Seconds", "Allocated-GPU-Seconds", "Idle-GPU-Seconds")
-    return _table(heads, rows, several, ("Resource",))
+    sums = (f"{each}-GPU-Seconds" for each in ("Capacity", "Allocated", "Idle", "Stranded"))
+    return _table(("Start", "End", "Node", "Model", *sums), rows, several, ("Resource",))
 
 
 def held_text(holders: Sequence[Holder], output: str | None, *, several: bool, prices: bool) -> str:

@@ -213,7 +213,8 @@ class Reflector:
                     return await self._in_time(self._fetch(instruction.after))
                 case Stream():
                     await self._close_stream()
-                    self._behind = await self._in_time(self._present(), _PRESENT) if instruction.late else 0
+                    if instruction.late:  # else as far behind as the watch before was when the server closed it
+                        self._behind = await self._in_time(self._present(), _PRESENT)
                     self._stream = self._open(instruction)
                     return await self._read(self._stream)
                 case Read():

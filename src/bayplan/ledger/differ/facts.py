@@ -9,10 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.cluster.objects import Object
-from bayplan.ledger.differ.gpus import GpuVendors, gpu_requests
+from bayplan.ledger.differ.gpus import GpuVendors, requests
 from bayplan.ledger.differ.people import UserRule, user_of
 from bayplan.ledger.differ.reading import (
     CUT,
+    LARGEST,
     NAME,
     WORD,
     WRONG_TIME,
@@ -27,6 +28,7 @@ from bayplan.ledger.differ.reading import (
 from bayplan.model.clock import SECOND, Instant
 from bayplan.model.meta import Condition, OwnerReference
 from bayplan.model.pods import ContainerStatus, Pod, PodSpec, PodStatus
+from bayplan.model.resources import CPU, MEMORY
 
 TERMINAL = frozenset(("Succeeded", "Failed"))
 _LONGEST_GRACE = 10 * 365 * 24 * 3600
@@ -42,11 +44,14 @@ class SpecFacts(msgspec.Struct, frozen=True, gc=False):
     odd: tuple[Odd, ...] = ()
 
 
-class Gpus(msgspec.Struct, frozen=True, gc=False):
+class Asked(msgspec.Struct, frozen=True, gc=False):
     """What a pod asks for."""
 
     asked: dict[str, int] = {}
     """Thousandths by resource."""
+    cpu: int = 0
+    """Thousandths; what it asks for beside them."""
+    memory: int = 0
     odd: tuple[Odd, ...] = ()
 
 
@@ -68,7 +73,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     restarts: int = 0
     """Of all containers together."""
     spec: SpecFacts = SpecFacts()
-    counted: Gpus = Gpus()
+    counted: Asked = Asked()
     in_force: tuple[object, ...] = ()
     """What beside the spec the GPUs were counted from."""
     claimed: dict[str, int] = {}
@@ -176,9 +181,11 @@ def pod_facts(obj: Object, vendors: GpuVendors, people: UserRule, known: PodFact
     )
 
 
-def _counted(pod: Pod, vendors: GpuVendors) -> Gpus:
+def _counted(pod: Pod, vendors: GpuVendors) -> Asked:
     odd: list[Odd] = []
-    return Gpus(gpu_requests(pod, vendors, odd), tuple(odd))
+    found = requests(pod, odd)
+    cpu, memory = min(found.get(CPU, 0), LARGEST), min(found.get(MEMORY, 0), LARGEST)
+    return Asked(vendors.counted(found), cpu, memory, tuple(odd))
 
 
 def _doubt(obj: Object, status: PodStatus, odd: list[Odd]) -> None:

@@ -18,7 +18,7 @@ from bayplan.ledger.rows import MILLI
 from bayplan.model.meta import ResourceList
 from bayplan.model.pods import Container, Pod, ResourceRequirements
 from bayplan.model.quantity import QuantityError, parse
-from bayplan.model.resources import pod_requests
+from bayplan.model.resources import CPU, MEMORY, PODS, Amounts, amounts, pod_requests
 
 
 class GpuVendor(msgspec.Struct, frozen=True):
@@ -123,12 +123,12 @@ def _makes(vendor: GpuVendor, resource: str) -> bool:
     return fits(vendor.resources) and not fits(vendor.never)
 
 
-def gpu_requests(pod: Pod, vendors: GpuVendors, odd: list[Odd]) -> dict[str, int]:
-    """Thousandths of devices by resource that the scheduler sets aside for a pod."""
+def requests(pod: Pod, odd: list[Odd]) -> Amounts:
+    """What the scheduler sets aside for a pod."""
     try:
-        return vendors.counted(pod_requests(pod))
+        return pod_requests(pod)
     except QuantityError:
-        return vendors.counted(pod_requests(_readable(pod, odd)))
+        return pod_requests(_readable(pod, odd))
 
 
 def capacity(
@@ -138,6 +138,12 @@ def capacity(
     devices = {name: text for name, text in resources.items() if vendors.of(name) is not None}
     counted = vendors.counted({name: parse(text).value() for name, text in _sound(devices, odd).items()})
     return {name: amount // vendors.pieces(name, labels or {}) for name, amount in counted.items()}
+
+
+def allocatable(resources: ResourceList, odd: list[Odd]) -> Amounts:
+    """What a node has for pods beside its devices: thousandths of cores, bytes, pods."""
+    found = amounts(_sound({name: resources[name] for name in (CPU, MEMORY, PODS) if name in resources}, odd))
+    return {name: min(found.get(name, 0), LARGEST) for name in (CPU, MEMORY, PODS)}
 
 
 def _readable(pod: Pod, odd: list[Odd]) -> Pod:

@@ -1,4 +1,5 @@
-"""What a version of a node adds: its state where it changed, and a period for each number of GPUs it offered.
+"""What a version of a node adds: its state where it changed, a period for each number of GPUs it offered, and one for
+what it had for pods beside them.
 
 A node that is not ready or cordoned still has its devices: they are idle, not away. Capacity counts, not allocatable:
 a sick device stands in the rack and is paid for. Heartbeats change nothing and write nothing. The history of a node
@@ -10,16 +11,17 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.cluster.objects import Object
-from bayplan.ledger.differ.gpus import GpuVendors, capacity
+from bayplan.ledger.differ.gpus import GpuVendors, allocatable, capacity
 from bayplan.ledger.differ.life import End, seen_end
-from bayplan.ledger.differ.periods import closed
+from bayplan.ledger.differ.periods import closed, followed
 from bayplan.ledger.differ.reading import Odd, anonymous, identity, section, sound, version
 from bayplan.ledger.differ.seen import Seen
-from bayplan.ledger.rows import GpuNode, NodePeriod, Rows
+from bayplan.ledger.rows import GpuNode, NodePeriod, NodeRoomPeriod, Rows
 from bayplan.ledger.store.port import Remembered
 from bayplan.model.clock import Instant
 from bayplan.model.meta import condition
 from bayplan.model.nodes import NodeSpec, NodeStatus
+from bayplan.model.resources import CPU, MEMORY, PODS, Amounts
 
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 
@@ -36,6 +38,12 @@ class KnownNode(msgspec.Struct, frozen=True):
     faults: tuple[Odd, ...] = ()
     odd: tuple[Odd, ...] = ()
     """Of the faults those that are new with the latest version."""
+    room: NodeRoomPeriod | None = None
+    """What it has for pods beside GPUs, since when; the open one. None: an earlier run kept none, and nobody told what
+    its pods took until now.
+    """
+    has_gpus: bool = False
+    """Or had: from then on its room is stored, and what pods take of it."""
 
     def model_of(self, resource: str, vendors: GpuVendors) -> str:
         """The model of its devices of a resource; of those that labels name, even while it offers none of them."""
@@ -62,8 +70,12 @@ def changed(known: KnownNode | None, obj: Object, seen: Seen) -> tuple[KnownNode
         row = known.row
     else:
         rows.add(row)
+    has_gpus = bool(gpus) or (known is not None and known.has_gpus)
+    room = _room(known, row, allocatable(status.allocatable, faults), seen, rows)
+    if room is not None and has_gpus and not (known is not None and known.has_gpus):
+        rows.add(room)
     odd = tuple(each for each in faults if known is None or each not in known.faults)
-    return KnownNode(row, version(obj), periods, obj.meta.labels, tuple(faults), odd), rows
+    return KnownNode(row, version(obj), periods, obj.meta.labels, tuple(faults), odd, room, has_gpus), rows
 
 
 def refreshed(known: KnownNode, seen: Seen) -> tuple[KnownNode, Rows]:
@@ -78,7 +90,11 @@ def refreshed(known: KnownNode, seen: Seen) -> tuple[KnownNode, Rows]:
     )
     if row != known.row:
         rows.add(row)
-    return KnownNode(row, known.resource_version, periods, known.labels, known.faults), rows
+    has_gpus = known.has_gpus or bool(gpus)
+    if known.room is not None and has_gpus and not known.has_gpus:
+        rows.add(known.room)
+    now = msgspec.structs.replace(known, row=row, periods=periods, odd=(), has_gpus=has_gpus)
+    return now, rows
 
 
 def gone(known: KnownNode, seen: Seen, final: Object | None = None) -> Rows:
@@ -89,8 +105,9 @@ def gone(known: KnownNode, seen: Seen, final: Object | None = None) -> Rows:
     resource_version = max(known.resource_version, version(final) if final is not None else 0)
     end = seen_end(seen)
     after = None if end.after is None else min(max(end.after, known.row.created_at), end.at)
-    for period in known.periods.values():
-        rows.add(closed(period, end, resource_version))
+    for period in (*known.periods.values(), known.room if known.has_gpus else None):
+        if period is not None:
+            rows.add(closed(period, end, resource_version))
     rows.add(
         msgspec.structs.replace(
             known.row,
@@ -108,11 +125,21 @@ def gone(known: KnownNode, seen: Seen, final: Object | None = None) -> Rows:
 def remember(kept: Remembered) -> dict[str, KnownNode]:
     """The nodes that have not gone, by uid."""
     periods: dict[str, dict[str, NodePeriod]] = {}
+    rooms: dict[str, NodeRoomPeriod] = {}
     for period in kept.periods:
         if isinstance(period, NodePeriod):
             periods.setdefault(period.node_uid, {})[period.resource] = period
+        elif isinstance(period, NodeRoomPeriod):
+            rooms[period.node_uid] = period
     return {
-        row.uid: KnownNode(row, row.resource_version, periods.get(row.uid, {}), msgspec.json.decode(row.labels))
+        row.uid: KnownNode(
+            row,
+            row.resource_version,
+            periods.get(row.uid, {}),
+            msgspec.json.decode(row.labels),
+            room=rooms.get(row.uid),
+            has_gpus=row.uid in rooms,
+        )
         for row in kept.nodes
         if row.end_at is None
     }
@@ -185,6 +212,32 @@ def _periods(
             still[resource] = _period(row, resource, offered, model, begin)
             rows.add(still[resource])
     return still
+
+
+def _room(known: KnownNode | None, row: GpuNode, has: Amounts, seen: Seen, rows: Rows) -> NodeRoomPeriod | None:
+    """What it has for pods, and what keeps them away; where it is stored already, what changes goes to `rows`.
+
+    A node seen for the first time has had its room since it was made; since when pods are kept away nothing tells.
+    """
+    held = known.room if known is not None else None
+    if known is not None and held is None:
+        return None
+    room = NodeRoomPeriod(
+        cluster=row.cluster,
+        node_uid=row.uid,
+        node_name=row.name,
+        start_at=row.created_at if known is None and not row.hurdle else seen.at,
+        resource_version=row.resource_version,
+        cpu=has[CPU],
+        memory=has[MEMORY],
+        pods=has[PODS],
+        hurdle=row.hurdle,
+    )
+    if held is not None and held == msgspec.structs.replace(
+        room, start_at=held.start_at, resource_version=held.resource_version
+    ):
+        return held
+    return followed(held, room, seen_end(seen), rows if known is not None and known.has_gpus else Rows())
 
 
 def _period(row: GpuNode, resource: str, gpus: int, model: str, start: Instant) -> NodePeriod:

@@ -2,6 +2,7 @@
 
     GPUs      from binding to release, a period for each resource; a resize in place closes one and opens the next
     running   while the phase is Running
+    room      the CPU and memory that go with them, for as long
     pending   from creation to binding (or the end of a pod that never got a place), a period for each reason and text
 
 Neighbouring periods touch, so their sum is the whole: of the GPU periods bind..release, of the pending ones the time
@@ -18,7 +19,7 @@ from bayplan.ledger.differ.facts import PodFacts
 from bayplan.ledger.differ.life import End, Life, seen_end
 from bayplan.ledger.differ.reading import TEXT, fit, sound
 from bayplan.ledger.differ.seen import Seen
-from bayplan.ledger.rows import GpuPeriod, PendingPeriod, Period, Rows, RunningPeriod
+from bayplan.ledger.rows import GpuPeriod, PendingPeriod, Period, PodRoomPeriod, Rows, RunningPeriod
 from bayplan.model.clock import Instant
 from bayplan.model.meta import condition
 
@@ -31,6 +32,7 @@ class Holdings(msgspec.Struct, frozen=True, gc=False):
     gpus: dict[str, GpuPeriod] = {}
     running: RunningPeriod | None = None
     pending: PendingPeriod | None = None
+    room: PodRoomPeriod | None = None
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -64,18 +66,21 @@ def closed(period: P, end: End, resource_version: int) -> P:
 def moved_on(holdings: Holdings, step: Step, rows: Rows) -> Holdings:
     """The open periods after a version; what was opened, closed or filled in goes to `rows`."""
     return Holdings(
-        _gpus(holdings.gpus, step, rows), _running(holdings.running, step, rows), _pending(holdings.pending, step, rows)
+        _gpus(holdings.gpus, step, rows),
+        _running(holdings.running, step, rows),
+        _pending(holdings.pending, step, rows),
+        roomed(holdings.room, step, rows),
     )
 
 
 def end_all(holdings: Holdings, end: End, resource_version: int, rows: Rows) -> None:
     """Close whatever is open."""
-    for period in (*holdings.gpus.values(), holdings.running, holdings.pending):
+    for period in (*holdings.gpus.values(), holdings.running, holdings.pending, holdings.room):
         if period is not None:
             rows.add(closed(period, end, resource_version))
 
 
-def _followed(old: P | None, new: P, end: End, rows: Rows) -> P:
+def followed(old: P | None, new: P, end: End, rows: Rows) -> P:
     """`new` follows `old`. One that would have no length is written over: both have the same key."""
     if old is not None:
         if end.at <= old.start_at:
@@ -107,7 +112,7 @@ def _gpus(held: dict[str, GpuPeriod], step: Step, rows: Rows) -> dict[str, GpuPe
         elif gpus:
             begin = _begin(step, resource, period)
             end = step.end if begin == step.seen.at else End(begin)
-            period = _followed(period, _gpu_period(step, resource, gpus, begin), end, rows)
+            period = followed(period, _gpu_period(step, resource, gpus, begin), end, rows)
         elif period is not None:
             rows.add(closed(period, step.end, facts.resource_version))
             continue
@@ -145,6 +150,39 @@ def _gpu_period(step: Step, resource: str, gpus: int, start: Instant) -> GpuPeri
     return period if end is None else closed(period, end, facts.resource_version)
 
 
+# --- room
+
+
+def roomed(held: PodRoomPeriod | None, step: Step, rows: Rows) -> PodRoomPeriod | None:
+    """What a pod takes of its node's CPU and memory after a version, while it holds on to them."""
+    facts, life, asked = step.facts, step.life, step.facts.counted
+    just_bound = step.lived is None or step.lived.bound_at is None
+    if life.bound_at is None or (held is None and not just_bound):
+        return held
+    if held is None or (life.end is None and (held.cpu, held.memory) != (asked.cpu, asked.memory)):
+        begin = life.bound_at if held is None else step.seen.at
+        held = followed(held, _room_period(step, begin), step.end, rows)
+    if life.end is None:
+        return held
+    rows.add(closed(held, life.end, facts.resource_version))
+    return None
+
+
+def _room_period(step: Step, start: Instant) -> PodRoomPeriod:
+    facts = step.facts
+    return PodRoomPeriod(
+        cluster=step.seen.cluster,
+        pod_uid=facts.uid,
+        start_at=start,
+        resource_version=facts.resource_version,
+        namespace=facts.namespace,
+        name=facts.name,
+        node_name=facts.node,
+        cpu=facts.counted.cpu,
+        memory=facts.counted.memory,
+    )
+
+
 # --- running
 
 
@@ -160,7 +198,7 @@ def _running(open_: RunningPeriod | None, step: Step, rows: Rows) -> RunningPeri
         if step.late:
             rows.add(_running_period(step, open_.start_at))
             return _running_period(step, open_.start_at)
-        return _followed(open_, _running_period(step, step.seen.at), step.end, rows)
+        return followed(open_, _running_period(step, step.seen.at), step.end, rows)
     just_started = life.started_at is not None and (step.lived is None or step.lived.started_at is None)
     if not runs and not (just_started and life.end is not None):
         return None
@@ -212,7 +250,7 @@ def _pending(open_: PendingPeriod | None, step: Step, rows: Rows) -> PendingPeri
             since = start
     elif since is None or open_ is None or open_.reason or since < open_.start_at:
         since = seen.at  # the text changed, and nothing says when
-    return _followed(open_, _pending_period(step, since, reason, message), End(since), rows)
+    return followed(open_, _pending_period(step, since, reason, message), End(since), rows)
 
 
 def _pending_period(step: Step, start: Instant, reason: str = "", message: str = "") -> PendingPeriod:

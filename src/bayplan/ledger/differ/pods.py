@@ -30,6 +30,7 @@ from bayplan.ledger.rows import (
     PendingPeriod,
     Period,
     PodResource,
+    PodRoomPeriod,
     PodSnapshot,
     Rows,
     RunningPeriod,
@@ -315,7 +316,7 @@ def remember(kept: Remembered, vendors: GpuVendors, people: UserRule) -> dict[st
     """The pods that have not gone, by uid, as `changed` left them."""
     periods: dict[str, list[Period]] = {}
     for period in kept.periods:
-        if isinstance(period, GpuPeriod | RunningPeriod | PendingPeriod):
+        if isinstance(period, GpuPeriod | RunningPeriod | PendingPeriod | PodRoomPeriod):
             periods.setdefault(period.pod_uid, []).append(period)
     return {
         row.uid: _remembered(row, kept.last.get(row.uid), periods.get(row.uid, []), vendors, people)
@@ -342,11 +343,12 @@ def _remembered(
     gpus = {each.resource: each for each in periods if isinstance(each, GpuPeriod)}
     running = next((each for each in periods if isinstance(each, RunningPeriod)), None)
     pending = next((each for each in periods if isinstance(each, PendingPeriod)), None)
+    room = next((each for each in periods if isinstance(each, PodRoomPeriod)), None)
     return KnownPod(
         facts,
         Life(row.created_at, row.bound_at, row.started_at, end),
         row,
-        Holdings(gpus, running, pending),
+        Holdings(gpus, running, pending, room),
         {resource: each.gpu_model for resource, each in gpus.items() if each.gpu_model},
     )
 

@@ -1,7 +1,8 @@
 """Pods, workloads, nodes and events as they were at a time.
 
-Pods come back whole, from their snapshots. Of workloads and nodes only the latest state is kept: where that is younger
-than the time asked about, a workload's state is what its pods say, and a node's is not known.
+Pods come back whole, from their snapshots. Of nodes with GPUs it is kept when they were ready and took pods. Of
+workloads and other nodes only the latest state is: where that is younger than the time asked about, a workload's state
+is what its pods say, and a node's is not known.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import sqlalchemy as sa
 from bayplan.cluster.kinds import POD
 from bayplan.cluster.objects import Object
 from bayplan.ledger.questions.asking import EVERYTHING, Clause, Scope, clusters, holding, read
-from bayplan.ledger.questions.idle import hurdle
 from bayplan.ledger.rows import (
     GpuNode,
     GpuPeriod,
@@ -23,6 +23,7 @@ from bayplan.ledger.rows import (
     GpuPodsEvent,
     GpuWorkload,
     NodePeriod,
+    NodeRoomPeriod,
     Row,
     RunningPeriod,
     WorkloadPodReference,
@@ -139,8 +140,29 @@ async def nodes_at(store: Readable, at: Instant, scope: Scope = EVERYTHING) -> l
     held: Counter[Key] = Counter()
     for period in await read(store, GpuPeriod, cluster, *holding(GpuPeriod, at, at)):
         held[period.cluster, period.node_name] += period.gpus
-    found = [NodeAt(row, hurdle(row, at), capacity[row.cluster, row.uid], held[row.cluster, row.name]) for row in rows]
+    hurdles = await _hurdles(store, cluster, at)
+    found = [
+        NodeAt(
+            row,
+            hurdles.get((row.cluster, row.uid), _latest_hurdle(row, at)),
+            capacity[row.cluster, row.uid],
+            held[row.cluster, row.name],
+        )
+        for row in rows
+    ]
     return sorted(found, key=lambda each: (each.row.cluster, each.row.name))
+
+
+async def _hurdles(store: Readable, scope: Scope, at: Instant) -> Mapping[Key, str]:
+    columns = TABLES[NodeRoomPeriod].c
+    query = sa.select(columns.cluster, columns.node_uid, columns.hurdle)
+    rows = await fetch(store, query.where(*scope.of(NodeRoomPeriod), *holding(NodeRoomPeriod, at, at)))
+    return {(cluster, uid): hurdle for cluster, uid, hurdle in rows}
+
+
+def _latest_hurdle(row: GpuNode, at: Instant) -> str | None:
+    """Of a node whose room is not kept; None where only its later state is known."""
+    return None if row.updated_at > at else row.hurdle
 
 
 async def events_between(

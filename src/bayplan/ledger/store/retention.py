@@ -7,7 +7,7 @@
     specs       those that no version is left of
 
 Pods, workloads, nodes, periods and disruptions stay: they are few, and sums over any time rest on them. So what grows
-for ever is a row or two for each pod there ever was, some hundred bytes.
+for ever is a row or two for each pod there ever was on a node with GPUs, some hundred bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables, derived from the structs of ledger/rows.py: a field is a column, its type says which.
+"""The tables, derived from the structs of ledger/rows: a field is a column, its type says which.
 
 Nothing here is written to a database: the migrations are explicit, and a test compares them with this on all three.
 

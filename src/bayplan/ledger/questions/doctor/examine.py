@@ -27,6 +27,7 @@ from bayplan.ledger.rows import (
     GpuPod,
     GpuWorkload,
     PendingPeriod,
+    PodRoomPeriod,
     RunningPeriod,
     StreamPosition,
 )
@@ -94,7 +95,7 @@ async def examine_database(store: Readable, wanted: Examination) -> Report:
     over: list[GpuPod] = await read(store, GpuPod, scope, TABLES[GpuPod].c.end_at.is_not(None))
     periods = [
         period
-        for kind in (GpuPeriod, RunningPeriod, PendingPeriod)
+        for kind in (GpuPeriod, RunningPeriod, PendingPeriod, PodRoomPeriod)
         for period in await read(store, kind, scope, TABLES[kind].c.end_at.is_(None))
     ]
     always = {(name, kind): Instant(0) for name in names or [wanted.cluster or "this cluster"] for kind in STREAMS}

@@ -1,47 +1,9 @@
-"""What the ledger keeps: one struct a table, a field a column. Everything else is derived from these.
-
-Every row is keyed by the cluster's id and the object's uid, never by a name alone. Times are microseconds since 1970
-(`Instant`), GPUs are thousandths, so that shares and sums are exact. A row is one of three sorts:
-
-    state    the latest wins: an upsert that an older resourceVersion never undoes
-    fact     happened once: inserted, and ignored where it is there already (so a replay adds nothing)
-    period   opened, later closed: an upsert by its start; a closed one is opened again only by a newer version
-"""
+"""Objects as they were last seen, their versions, and what happened to them."""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterator
-from typing import Annotated, ClassVar
-
-import msgspec
-
+from bayplan.ledger.rows.row import Hash, Name, Row, Sort, Word
 from bayplan.model.clock import Instant
-
-Name = Annotated[str, msgspec.Meta(max_length=253)]
-"""Names, kinds, uids, labels of nodes: what Kubernetes bounds at 253 characters."""
-Word = Annotated[str, msgspec.Meta(max_length=63)]
-Hash = Annotated[bytes, msgspec.Meta(max_length=16)]
-MILLI = 1000
-
-
-class Sort(enum.Enum):
-    """How a row meets one that is there already."""
-
-    STATE = "state"
-    FACT = "fact"
-    PERIOD = "period"
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A row of a table; the class says which, and what identifies it."""
-
-    table: ClassVar[str]
-    key: ClassVar[tuple[str, ...]]
-    sort: ClassVar[Sort]
-    indexes: ClassVar[tuple[tuple[str, ...], ...]] = ()
-
-    cluster: Name
 
 
 class GpuWorkload(Row, frozen=True, kw_only=True):
@@ -253,69 +215,10 @@ class GpuNode(Row, frozen=True, kw_only=True):
     end_inferred: bool = False
     end_after: Instant | None = None
 
-
-class Period(Row, frozen=True, kw_only=True):
-    """Something that held from `start_at` until `end_at`; None: it still holds."""
-
-    sort = Sort.PERIOD
-
-    start_at: Instant
-    resource_version: int
-    """Of the version that said so last."""
-    end_at: Instant | None = None
-    end_inferred: bool = False
-    end_after: Instant | None = None
-
-
-class NodePeriod(Period, frozen=True, kw_only=True):
-    """A node offered so many GPUs of a resource."""
-
-    table = "node_periods"
-    key = ("cluster", "node_uid", "resource", "start_at")
-    indexes = (("cluster", "end_at"),)
-
-    node_uid: Name
-    node_name: Name
-    resource: Name
-    gpus: int
-    gpu_model: Name = ""
-
-
-class GpuPeriod(Period, frozen=True, kw_only=True):
-    """A pod held so many GPUs of a resource: from its binding to its release."""
-
-    table = "gpu_periods"
-    key = ("cluster", "pod_uid", "resource", "start_at")
-    indexes = (("cluster", "end_at"), ("cluster", "start_at"))
-
-    pod_uid: Name
-    resource: Name
-    gpus: int
-    gpu_model: Name = ""
-    node_name: Name
-
-
-class RunningPeriod(Period, frozen=True, kw_only=True):
-    """A pod was Running."""
-
-    table = "pod_running_periods"
-    key = ("cluster", "pod_uid", "start_at")
-    indexes = (("cluster", "end_at"),)
-
-    pod_uid: Name
-    gpus: int
-
-
-class PendingPeriod(Period, frozen=True, kw_only=True):
-    """A pod waited for a place, and why: Unschedulable, SchedulingGated, or not tried yet."""
-
-    table = "pending_periods"
-    key = ("cluster", "pod_uid", "start_at")
-    indexes = (("cluster", "end_at"),)
-
-    pod_uid: Name
-    reason: Name = ""
-    message: str = ""
+    @property
+    def hurdle(self) -> str:
+        """Why no pod can go there; empty: nothing that it says itself."""
+        return ", ".join([*([] if self.ready else ["not ready"]), *([] if self.schedulable else ["cordoned"])])
 
 
 class Disruption(Row, frozen=True, kw_only=True):
@@ -381,55 +284,3 @@ class StreamPosition(Row, frozen=True, kw_only=True):
     """Of the stream; also in `revision`, as the server writes it."""
     revision: Name
     at: Instant
-
-
-ROWS: tuple[type[Row], ...] = (
-    SpecBlob,
-    GpuNode,
-    NodePeriod,
-    GpuWorkload,
-    WorkloadSnapshot,
-    GpuPod,
-    PodResource,
-    PodSnapshot,
-    GpuPodsEvent,
-    WorkloadPodReference,
-    GpuPeriod,
-    RunningPeriod,
-    PendingPeriod,
-    Disruption,
-    GpuUse,
-    Gap,
-    StreamPosition,
-)
-"""Every table, in the order in which they are written."""
-
-
-class Rows:
-    """What one transaction writes, by table, each in the order in which it came to be."""
-
-    __slots__ = ("by_type",)
-
-    def __init__(self) -> None:
-        self.by_type: dict[type[Row], list[Row]] = {}
-
-    def add(self, *rows: Row) -> None:
-        """Take rows in."""
-        for row in rows:
-            self.by_type.setdefault(type(row), []).append(row)
-
-    def extend(self, other: Rows) -> None:
-        """Take all of another's in."""
-        for kind, rows in other.by_type.items():
-            self.by_type.setdefault(kind, []).extend(rows)
-
-    def count(self, kind: type[Row]) -> int:
-        """How many there are of a table."""
-        return len(self.by_type.get(kind, ()))
-
-    def __iter__(self) -> Iterator[Row]:
-        for kind in ROWS:
-            yield from self.by_type.get(kind, ())
-
-    def __len__(self) -> int:
-        return sum(map(len, self.by_type.values()))
