@@ -28,13 +28,15 @@ class Difference(msgspec.Struct, frozen=True):
 
 def compare(story: Story, lab: Sequence[Seen], embedded: Sequence[Seen]) -> list[Difference]:
     """Every difference between two tellings of a story."""
-    found = []
-    for number, (real, ours) in enumerate(zip(lab, embedded, strict=True), 1):
-        pair = (msgspec.to_builtins(each) for each in (real, ours))
-        for place, one, other in _walk("", *pair):
-            known = next((each for each in story.differences if each.covers(number, place)), None)
-            found.append(Difference(number, place, one, other, known))
-    return found
+    pairs = enumerate(zip(lab, embedded, strict=True), 1)
+    return [each for number, (real, ours) in pairs for each in differences(story, number, real, ours)]
+
+
+def differences(story: Story, number: int, lab: Seen, embedded: Seen) -> Iterator[Difference]:
+    """Those after one step."""
+    for place, one, other in _walk("", msgspec.to_builtins(lab), msgspec.to_builtins(embedded)):
+        known = next((each for each in story.differences if each.covers(number, place)), None)
+        yield Difference(number, place, one, other, known)
 
 
 def _walk(place: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -1,22 +1,27 @@
-"""Running a story on one engine: do, wait, look; a list of what was seen after each step."""
+"""Running a story on one engine: do, wait, look; a list of what was seen after each step.
+
+The real control plane works at its own pace: what it has not done yet when it first comes to rest is waited for a
+while, if the embedded engine has told the same step before. A difference is what stays.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from bayplan.model.clock import monotonic
 from tests.stories.engines import Answer, Engine
 from tests.stories.plain import Roles, states, told
-from tests.stories.story import Doc, Step, Story, Until
+from tests.stories.story import Doc, Step, Story, Until, is_like
 
 _LOOK_EVERY = 0.7
 _CALM = 0.8
 _MOST_UNREST = 8.0
+_PATIENCE = 30.0
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -25,6 +30,14 @@ class Seen(msgspec.Struct, frozen=True):
     kubectl: list[str]
     objects: Doc
     events: Doc
+
+
+Judge = Callable[[int, Seen], bool]
+"""Whether what was seen after a step, counted from one, is what is expected."""
+
+
+def _anything(_: int, __: Seen) -> bool:
+    return True
 
 
 class NeverCame(AssertionError):
@@ -42,9 +55,10 @@ def _registered(node: str) -> Until:
 class Telling:
     """One story on one engine."""
 
-    def __init__(self, engine: Engine, story: Story) -> None:
+    def __init__(self, engine: Engine, story: Story, expected: Judge = _anything) -> None:
         self._engine = engine
         self._story = story
+        self._expected = expected
         self._roles = Roles()
         self._heard = 0
 
@@ -56,24 +70,28 @@ class Telling:
         engine.must("create", "namespace", story.namespace)
         self._wait(Step(tell="the nodes are known", until=[_registered(node) for node in story.nodes]))
         self._heard = len(self._events())
-        seen = [self._step(step) for step in story.steps]
+        seen = [self._step(number, step) for number, step in enumerate(story.steps, 1)]
         engine.kubectl("delete", "namespace", story.namespace, "--wait=false")
         return seen
 
-    def _step(self, step: Step) -> Seen:
+    def _step(self, number: int, step: Step) -> Seen:
         answers = self._do(step)
         try:
             self._wait(step)
         except NeverCame as never:
             raise NeverCame(f"{never}; kubectl answered {answers}") from None
         objects = self._settled(step.hold)
-        seen = Seen(
-            [f"exit {answer.code}: {self._roles.text(answer.text)}" for answer in answers],
-            states(objects, self._roles),
-            told(events := self._events(), self._heard, self._roles),
-        )
-        self._heard = len(events)
-        return seen
+        end = monotonic() + _PATIENCE
+        while True:
+            seen = Seen(
+                [f"exit {answer.code}: {self._roles.text(answer.text)}" for answer in answers],
+                states(objects, self._roles),
+                told(events := self._events(), self._heard, self._roles),
+            )
+            if self._expected(number, seen) or monotonic() > end:
+                self._heard = len(events)
+                return seen
+            objects = self._settled(_LOOK_EVERY)
 
     def _do(self, step: Step) -> list[Answer]:
         engine, answers = self._engine, []
@@ -124,11 +142,12 @@ class Telling:
     def _look(self) -> list[Doc]:
         kinds = ",".join(self._story.see)
         text = self._engine.must("get", kinds, "-n", self._story.namespace, "-o", "json")
-        return [
-            each
-            for each in json.loads(text)["items"]
-            if each["kind"] != "Node" or each["metadata"].get("labels", {}).get("story") == self._story.name
-        ]
+        return [each for each in json.loads(text)["items"] if self._is_of_the_story(each)]
+
+    def _is_of_the_story(self, item: Doc) -> bool:
+        own = {"Namespace": ("name", self._story.namespace), "Node": ("labels", {"story": self._story.name})}
+        field, wanted = own.get(item["kind"], ("namespace", self._story.namespace))
+        return is_like(item["metadata"].get(field), wanted)
 
     def _events(self) -> list[Doc]:
         """Those about the story's objects and nodes."""
