@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
-from bayplan.ledger.rows import Rows
+from bayplan.ledger.rows import Rows, StreamPosition
 from bayplan.ledger.spool import Spool, SpoolFullError, SpoolUnwritableError
 from bayplan.ledger.store.port import Store, StoreUnavailableError
 from bayplan.model.clock import SECOND, Clock, Instant
@@ -21,6 +22,9 @@ log = get_logger(__name__)
 
 _FIRST_PAUSE = SECOND // 2
 _LONGEST_PAUSE = 10 * SECOND
+
+
+T = TypeVar("T")
 
 
 class NotLeaderError(TemporaryError):
@@ -43,6 +47,8 @@ class Outlet:
         """By code."""
         self.away = False
         """The database did not take the last transaction."""
+        self.told: dict[str, StreamPosition] = {}
+        """How far each kind's story was told by the transactions so far."""
         self._store = store
         self._clock = clock
         self._may_write = may_write
@@ -63,6 +69,7 @@ class Outlet:
         await self._store.commit(rows)
         self.transactions += 1
         self.rows += len(rows)
+        self.told |= {row.kind: row for row in rows.by_type.get(StreamPosition, ()) if isinstance(row, StreamPosition)}
 
     async def _taken(self, rows: Rows) -> bool:
         if not self.spool and await self._commit(rows):  # a spool is false when it is empty
@@ -72,7 +79,7 @@ class Outlet:
         self._check()
         try:
             async with self._turn:
-                await asyncio.to_thread(self.spool.append, rows)
+                await _completed(asyncio.to_thread(self.spool.append, rows))
         except (SpoolFullError, SpoolUnwritableError) as error:
             self._failed(error)
             return False
@@ -98,12 +105,12 @@ class Outlet:
         batches = 0
         while spool:
             async with self._turn:
-                found = await asyncio.to_thread(spool.first)
+                found = await _completed(asyncio.to_thread(spool.first))
                 assert found is not None
                 rows, upto = found
                 if not await self._commit(rows):
                     return False
-                await asyncio.to_thread(spool.drop, upto)
+                await _completed(asyncio.to_thread(spool.drop, upto))
                 batches += 1
         if batches:
             log.info("spool replayed", batches=batches)
@@ -132,3 +139,19 @@ class Outlet:
         if not self.errors[error.code] or not isinstance(error, StoreUnavailableError):
             log.warning("cannot write", code=error.code, why=error.message)
         self.errors[error.code] += 1
+
+
+async def _completed(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a thread's work. Nobody can stop a thread, so whoever is cancelled waits for it all the same: else
+    it would go on at the spool's file while others use it, or after it is closed.
+    """
+    doing = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not doing.done():
+        try:
+            await asyncio.wait((doing,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from doing.exception()
+    return doing.result()

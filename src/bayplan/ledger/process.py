@@ -23,6 +23,7 @@ from bayplan.ledger.finalizers import Finalizers
 from bayplan.ledger.kubelet_service import keep_kubelet_service
 from bayplan.ledger.metrics import LedgerCollector
 from bayplan.ledger.outlet import Outlet
+from bayplan.ledger.overtaken import closed_again
 from bayplan.ledger.recorder import Recorder
 from bayplan.ledger.recording import Recording
 from bayplan.ledger.settings import (
@@ -37,6 +38,7 @@ from bayplan.ledger.settings import (
 from bayplan.ledger.spool import Spool
 from bayplan.ledger.stamping import Stamps
 from bayplan.ledger.store.migrating import migrate
+from bayplan.ledger.store.port import Remembered
 from bayplan.ledger.store.retention import prune
 from bayplan.ledger.store.settings import Dialect, parse_url
 from bayplan.ledger.store.sql import SqlStore, open_store
@@ -70,6 +72,8 @@ class Ledger(msgspec.Struct):
     outlet: Outlet | None = None
     recorder: Recorder | None = None
     monitor: Monitor | None = None
+    anew: bool = False
+    """The next reign begins with the whole present."""
 
 
 async def cluster_id(cluster: LiveCluster, setting: str) -> str:
@@ -91,8 +95,8 @@ async def prepared_store(service: Service) -> SqlStore:
     return await open_store(url, how)
 
 
-async def run_ledger(service: Service, cluster: LiveCluster) -> None:
-    """Record until the service is asked to stop."""
+async def run_ledger(service: Service, cluster: LiveCluster, *, anew: bool = False) -> None:
+    """Record until the service is asked to stop. `anew`: begin with the whole present, not where the ledger ended."""
     settings = service.settings.ledger
     monitor, election = monitor_of(settings), _election(service, cluster)
     store = await _unless_stopped(service, _patiently(service, lambda: prepared_store(service)))
@@ -105,7 +109,7 @@ async def run_ledger(service: Service, cluster: LiveCluster) -> None:
     name = await _unless_stopped(service, waiting)
     if name is None:
         return
-    ledger = Ledger(name, store, lambda: True, monitor=monitor)
+    ledger = Ledger(name, store, lambda: True, monitor=monitor, anew=anew)
     service.health.registry.register(LedgerCollector(ledger, service.clock))
     service.health.check("database", lambda: _check(ledger))
     if monitor is not None:
@@ -178,10 +182,7 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
     spool = Spool(path, most_bytes=settings.spool_mib * _MIB)
     outlet = ledger.outlet = Outlet(store, spool, clock, may_write=ledger.leads)
     try:
-        while not await outlet.replay():
-            await clock.sleep_until(Instant(clock.now() + _RETRY))
-        kept = await _patiently(service, lambda: store.remembered(ledger.cluster))
-        recording = Recording(ledger.cluster, kept, people=user_rule(settings))
+        recording, kept = await _taken_up(service, ledger, outlet)
         stored = {row.uid: row.resource_version for row in kept.pods}
         finalizers = Finalizers(cluster, clock, stored) if settings.finalizers == "on" else None
         stamps = Stamps(lambda: server_time(cluster), clock)
@@ -215,6 +216,24 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
             log.info("recording ended", cluster=ledger.cluster)
         ledger.recorder = ledger.outlet = None
         spool.close()
+
+
+async def _taken_up(service: Service, ledger: Ledger, outlet: Outlet) -> tuple[Recording, Remembered]:
+    """What the database remembers, once it has what was left in the spool."""
+
+    async def remembered() -> Remembered:
+        return await _patiently(service, lambda: ledger.store.remembered(ledger.cluster))
+
+    before = await remembered() if outlet.spool else None
+    while not await outlet.replay():
+        await service.clock.sleep_until(Instant(service.clock.now() + _RETRY))
+    kept = await remembered()
+    recording = Recording(ledger.cluster, kept, people=user_rule(service.settings.ledger))
+    if before is not None:
+        await outlet.put(closed_again(recording, before, kept, outlet.told))
+    if ledger.anew:
+        ledger.anew, kept = False, msgspec.structs.replace(kept, streams={})
+    return recording, kept
 
 
 async def _together(work: Mapping[str, Coroutine[None, None, None]]) -> None:

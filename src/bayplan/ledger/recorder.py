@@ -111,9 +111,11 @@ class Recorder:
     async def _record(self, replaying: asyncio.Task[None]) -> NoReturn:
         while True:
             items = await self._gather(replaying)
+            taken_at = self._clock.now()
             rows = await self._digest(items)
             await self._written()
             if len(rows):
+                self.waiting_since = taken_at
                 work = self._write(rows, self._versions(items), self._unread())
                 self._writing = asyncio.create_task(work, name="transaction")
             self._streams.settle()
@@ -154,7 +156,7 @@ class Recorder:
 
         What comes while the transaction before is under way comes along, rather than wait for the next.
         """
-        rows, at = Rows(), self._stamp()
+        rows = Rows()
         touched: dict[str, Stream] = {}
         for stream, batch, came in items:
             if isinstance(batch, Ended):
@@ -165,6 +167,7 @@ class Recorder:
                 touched[stream.kind.resource] = stream
             if self._writing is not None and not self._writing.done():
                 self._fill(items)
+        at = self._stamp()  # after all that came meanwhile
         self.recording.settle(at, rows)
         for resource, stream in touched.items():
             rows.add(self._position(resource, stream, at))
@@ -243,7 +246,6 @@ class Recorder:
         return found
 
     async def _write(self, rows: Rows, versions: Sequence[Object], unread: Sequence[Stored]) -> None:
-        self.waiting_since = self._clock.now()
         await self._outlet.put(rows)
         self.waiting_since = None
         for position in rows.by_type.get(StreamPosition, ()):

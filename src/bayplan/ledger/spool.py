@@ -4,10 +4,10 @@ One file of records: length, CRC-32, then the rows as MessagePack by table. A re
 what a crash leaves half written at the end is cut off when the file is opened again. Replaying a record twice changes
 nothing, so how far the replay has come need not be kept: a crash begins again at the first.
 
-The file is bounded. When a batch no longer fits, the file is written anew: rows that a later one of the same key
-replaces go first (the database would end up with the same), then the versions between a pod's first and last here.
-Those are the only losses, and they are counted in a Gap. When even that does not help, the spool is full, and the
-reader of the cluster must wait.
+The file is bounded. When a batch no longer fits, the file is written anew: without what has been replayed, and if that
+is not enough, without rows that a later one of the same key replaces (the database would end up with the same) and the
+versions between a pod's first and last here. Those versions are the only losses, and they are counted in a Gap. When
+even that does not help, the spool is full, and the reader of the cluster must wait.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ import msgspec
 from bayplan.ledger.rows import ROWS, Gap, PodSnapshot, Row, Rows, Sort, WorkloadSnapshot
 from bayplan.ledger.snapshots import squeezed
 from bayplan.model.clock import Instant
-from bayplan.model.errors import TemporaryError
+from bayplan.model.errors import PermanentError, TemporaryError
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
@@ -39,7 +39,8 @@ _TABLES = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 _ENCODE = msgspec.msgpack.Encoder().encode
 _VERSIONS: dict[type[Row], str] = {PodSnapshot: "pod_uid", WorkloadSnapshot: "workload_uid"}
 _GROWTH = 0.1
-"""Of the bound: by so much the file must have grown before it is written anew once more, else it is full."""
+"""Of the bound: by so much what waits must have grown before more of it is let go, else the spool is full."""
+_PIECE = 1 << 20
 
 
 class SpoolFullError(TemporaryError):
@@ -54,17 +55,28 @@ class SpoolUnwritableError(TemporaryError):
     code = "BP-D031"
 
 
+class SpoolForeignError(PermanentError):
+    """The spool holds whole records that this program cannot read: another version of it wrote them."""
+
+    code = "BP-D036"
+
+
 def encode(rows: Rows) -> bytes:
     """Rows as the body of a record."""
     return _ENCODE({kind.table: held for kind, held in rows.by_type.items() if held})
 
 
 def decode(body: bytes) -> Rows:
-    """The rows of a record."""
+    """The rows of a record. Raises KeyError, msgspec.MsgspecError for those of another version."""
     rows = Rows()
     for table, raw in _TABLES.decode(body).items():
         rows.by_type[_CLASSES[table]] = _DECODERS[table].decode(raw)
     return rows
+
+
+def _record(rows: Rows) -> bytes:
+    body = encode(rows)
+    return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
 
 class Spool:
@@ -100,18 +112,19 @@ class Spool:
 
     def append(self, rows: Rows) -> None:
         """Keep a batch, for good once this returns. Raises SpoolFullError, SpoolUnwritableError."""
-        body = encode(squeezed(rows))
-        record = _HEAD.pack(len(body), zlib.crc32(body)) + body
+        record = _record(squeezed(rows))
         if self._end + len(record) > self.most_bytes:
-            self._shrink(len(record))
+            self._make_room(len(record))
         self._write(record)
         self._count += 1
         log.debug("batch spooled", rows=len(rows), batches=self._count, bytes=self._end)
 
     def first(self) -> tuple[Rows, int] | None:
-        """The oldest batch and what to give to `drop` once it is stored; None: there is none."""
-        found = self._read(self._start)
-        return None if found is None else (decode(found), self._start + _HEAD.size + len(found))
+        """The oldest batch and what to give to `drop` once it is stored; None: there is none.
+
+        Raises SpoolForeignError.
+        """
+        return next(self._records(), None)
 
     def drop(self, upto: int) -> None:
         """Batches up to here are stored."""
@@ -142,15 +155,24 @@ class Spool:
             return None
         length, crc = _HEAD.unpack(head)
         body = os.pread(self._file, length, at + _HEAD.size)
-        return body if len(body) == length and zlib.crc32(body) == crc else None
+        whole = len(body) == length > 0 and zlib.crc32(body) == crc  # zeros, as a power cut leaves them, are none
+        return body if whole else None
 
-    def _records(self) -> Iterator[Rows]:
+    def _records(self) -> Iterator[tuple[Rows, int]]:
+        """Each batch that waits, and where it ends."""
         at = self._start
         while at < self._end:
             body = self._read(at)
             assert body is not None, "a record that was synced is damaged"
-            yield decode(body)
             at += _HEAD.size + len(body)
+            try:
+                rows = decode(body)
+            except (KeyError, msgspec.MsgspecError) as error:
+                raise SpoolForeignError(
+                    f"{self.path}: a batch cannot be read: {error}",
+                    hint="replay it with the bayplan that wrote it, or move the file away: its batches are lost then",
+                ) from error
+            yield rows, at
 
     def _write(self, record: bytes) -> None:
         try:
@@ -168,48 +190,58 @@ class Spool:
 
     # --- when it is full
 
-    def _shrink(self, needed: int) -> None:
-        """Make room for a record. Raises SpoolFullError, SpoolUnwritableError."""
-        if self._shrunk_to is not None and self._end - self._shrunk_to < self.most_bytes * _GROWTH:
+    def _make_room(self, needed: int) -> None:
+        """For a record. Raises SpoolFullError, SpoolUnwritableError, SpoolForeignError."""
+        if self._end - self._start + needed <= self.most_bytes:
+            self._rewrite(self._copy)
+            return
+        if self._shrunk_to is not None and self._end - self._start - self._shrunk_to < self.most_bytes * _GROWTH:
             raise self._full()
         keep = _Survey()
-        for rows in self._records():
+        for rows, _ in self._records():
             keep.look(rows)
-        fresh = self.path.with_suffix(".new")
-        try:
-            self._rewrite(fresh, keep)
-        except OSError as error:
-            fresh.unlink(missing_ok=True)
-            raise self._unwritable(error) from error
+        self._rewrite(lambda target: self._copy_some(target, keep))
+        self.dropped += keep.dropped
         log.warning("spool shrunk", path=str(self.path), bytes=self._end, dropped=keep.dropped)
         self._shrunk_to = self._end
         if self._end + needed > self.most_bytes:
             raise self._full()
 
-    def _rewrite(self, fresh: Path, keep: _Survey) -> None:
-        target = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    def _rewrite(self, copy: Callable[[int], tuple[int, int]]) -> None:
+        """Go on in a new file. `copy` fills it, and tells how many bytes and records it holds."""
+        fresh = self.path.with_suffix(".new")
         try:
-            end, count = self._copy(target, keep)
-            os.fsync(target)
-        except BaseException:
-            os.close(target)
-            raise
-        fresh.replace(self.path)
+            target = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                end, count = copy(target)
+                os.fsync(target)
+                fresh.replace(self.path)
+            except BaseException:
+                os.close(target)
+                fresh.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise self._unwritable(error) from error
         os.close(self._file)
         self._file, self._start, self._end, self._count = target, 0, end, count
-        self.dropped += keep.dropped
 
-    def _copy(self, target: int, keep: _Survey) -> tuple[int, int]:
-        """Write what is to be kept; how many bytes and records that is."""
+    def _copy(self, target: int) -> tuple[int, int]:
+        """All that waits."""
+        size = self._end - self._start
+        for at in range(0, size, _PIECE):
+            _write_all(target, os.pread(self._file, min(_PIECE, size - at), self._start + at), at)
+        return size, self._count
+
+    def _copy_some(self, target: int, keep: _Survey) -> tuple[int, int]:
+        """What is to be kept."""
         end = count = 0
         last = len(self) - 1
-        for number, rows in enumerate(self._records()):
+        for number, (rows, _) in enumerate(self._records()):
             kept = keep.kept(rows)
             if number == last:
                 kept.add(*keep.gaps())
             if len(kept):
-                body = encode(kept)
-                record = _HEAD.pack(len(body), zlib.crc32(body)) + body
+                record = _record(kept)
                 _write_all(target, record, end)
                 end += len(record)
                 count += 1
@@ -217,7 +249,7 @@ class Spool:
 
     def _full(self) -> SpoolFullError:
         return SpoolFullError(
-            f"{self.path}: {self._end} of {self.most_bytes} bytes are taken while the database is away",
+            f"{self.path}: {self._end - self._start} of {self.most_bytes} bytes are taken while the database is away",
             hint="bring the database back, or raise ledger.spool_mib",
         )
 

@@ -139,9 +139,9 @@ class Process:
         return {name: float(value) for name, value in pairs}
 
 
-def ledger(folder: Path, world: World, database: str, *, name: str = "ledger", **settings: str) -> Process:
+def ledger(folder: Path, world: World, database: str, *flags: str, name: str = "ledger", **settings: str) -> Process:
     """`bayplan ledger run`."""
-    words = ("ledger", "run", "--database", database, "--kubeconfig", world.kubeconfig)
+    words: tuple[str | Path, ...] = ("ledger", "run", "--database", database, "--kubeconfig", world.kubeconfig, *flags)
     return Process(folder, *words, name=name, **{"spool": str(folder / f"spool-{name}"), **settings})
 
 

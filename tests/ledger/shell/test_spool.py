@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
 
 from bayplan.ledger.rows import Gap, GpuPod, GpuPodsEvent, PodSnapshot, Rows
-from bayplan.ledger.spool import Spool, SpoolFullError
+from bayplan.ledger.spool import Spool, SpoolForeignError, SpoolFullError
 from bayplan.model.clock import Instant
 
 LARGE = 1 << 30
@@ -104,3 +106,45 @@ def test_a_spool_of_first_and_last_versions_alone_is_full(tmp_path: Path) -> Non
     assert [next(iter(rows)) for rows in drained(spool)] == [next(iter(version(n, f"u{n}"))) for n in range(10)]
     spool.append(version(1))
     assert len(spool) == 1
+
+
+def test_zeros_after_the_last_record_are_no_records(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    spool = Spool(path, most_bytes=LARGE)
+    spool.append(version(1))
+    path.write_bytes(path.read_bytes() + bytes(64))
+    again = Spool(path, most_bytes=LARGE)
+    assert [list(rows) for rows in drained(again)] == [list(version(1))]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"\x81\xa6future\x90", id="a table that this program does not have"),
+        pytest.param(b"\x01", id="something else"),
+    ],
+)
+def test_whole_records_of_another_program_are_refused_and_kept(tmp_path: Path, body: bytes) -> None:
+    path = tmp_path / "s"
+    path.write_bytes(struct.pack("<II", len(body), zlib.crc32(body)) + body)
+    spool = Spool(path, most_bytes=LARGE)
+    with pytest.raises(SpoolForeignError, match="cannot be read"):
+        spool.first()
+    assert len(Spool(path, most_bytes=LARGE)) == 1
+
+
+def test_what_was_replayed_makes_room_before_anything_is_let_go(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s", most_bytes=20_000)
+    for number in range(10):
+        spool.append(version(number, weight=1000))
+    for _ in range(8):
+        first = spool.first()
+        assert first is not None
+        spool.drop(first[1])
+    for number in range(10, 16):
+        spool.append(version(number, weight=1000))
+    assert (spool.dropped, len(spool)) == (0, 8)
+    assert spool.size <= 20_000
+    again = Spool(tmp_path / "s", most_bytes=20_000)
+    states = [row.resource_version for rows in drained(again) for row in rows if isinstance(row, GpuPod)]
+    assert states == list(range(8, 16))

@@ -31,13 +31,15 @@ def database_option(command: Any) -> Any:
 
 @click.command()
 @database_option
+@click.option("--anew", is_flag=True, help="Read the whole present and compare, rather than go on where it ended.")
 @on_cluster
 @click.pass_obj
-def run(invocation: Invocation, target: Target) -> int:
+def run(invocation: Invocation, target: Target, anew: bool) -> int:
     """Record the GPU pods of a cluster, their owners and nodes, until stopped.
 
     It goes on where it ended: what happened meanwhile is caught up with. While the database is away, batches wait on
-    disk. Of several replicas one records.
+    disk. Of several replicas one records. With --anew it begins by reading what there is: pods that the ledger has wrong
+    are put right, and states between its last word and now are told as a gap.
 
     \b
     bayplan ledger run                                               into an SQLite file in the state folder
@@ -54,7 +56,7 @@ def run(invocation: Invocation, target: Target) -> int:
 
         cluster = LiveCluster(access, clock=service.clock, answer_within=settings.ledger.request_timeout.seconds)
         service.on_close("cluster", cluster.close)
-        await run_ledger(service, cluster)
+        await run_ledger(service, cluster, anew=anew)
 
     return run_service("ledger", settings, main)
 

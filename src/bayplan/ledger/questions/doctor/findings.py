@@ -51,17 +51,17 @@ CODES: dict[str, Meaning] = {
     "LD009": Meaning(
         "error",
         "The ledger has a pod that the cluster has not",
-        "Restart `bayplan ledger run`: it compares, and closes it.",
+        "Restart it as `bayplan ledger run --anew`: it compares, and closes the pod.",
     ),
     "LD010": Meaning(
         "error",
         "The cluster has a GPU pod that the ledger has not",
-        "Restart `bayplan ledger run`: it lists everything anew.",
+        "Restart it as `bayplan ledger run --anew`: it compares, and takes the pod in.",
     ),
     "LD011": Meaning(
         "error",
         "Ledger and cluster tell different things of a pod",
-        "Restart `bayplan ledger run`: it lists everything anew.",
+        "Restart it as `bayplan ledger run --anew`: it compares, and the cluster's word counts.",
     ),
     "LD012": Meaning(
         "warning",
