@@ -61,6 +61,7 @@ SILENT = "the ledger's last word is from 2026-01-02T00:00:00Z: that is taken as 
         "idle --held -o json",
         "why-pending trainer-0",
         "why-pending vision/trainer-0 -o json",
+        "why-pending trainer",
         "why-gone serve-0",
         "why-gone serve-0 -o wide",
         "why-gone trainer-0 -o yaml",

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bayplan.ledger.questions import gone, pending
@@ -212,10 +213,37 @@ async def test_the_history_of_waiting(store: SqlStore) -> None:
             "vision/train (Job) could not make its pods for 60m: exceeded quota: gpus",
             id="a quota forbids a workload's pods",
         ),
+        pytest.param(
+            workload("train"),
+            [],
+            "vision/train (Job) has no GPU pods that the ledger knows, and no quota kept it from making them.",
+            id="nothing is known of a workload's pods",
+        ),
     ],
 )
 def test_why_pending_in_a_sentence(subject: Any, waits: list[Any], sentence: str) -> None:
     assert pending.told(subject, waits, hour(2)).sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("quota", "bound", "sentence"),
+    [
+        pytest.param([], False, "has 1 of 2 GPU pods waiting, up to 60m: no room", id="a pod waits"),
+        pytest.param([], True, "waits for nothing; the longest wait of its 2 GPU pod(s) was 60m.", id="none waits"),
+        pytest.param(
+            [waited("train-job", hour(0), hour(1), "QuotaExceeded", "exceeded quota: gpus")],
+            False,
+            "could not make its pods for 60m: exceeded quota: gpus; has 1 of 2 GPU pods waiting, up to 60m: no room",
+            id="a quota forbade some, and one waits",
+        ),
+    ],
+)
+def test_why_the_pods_of_a_workload_wait(quota: list[Any], bound: bool, sentence: str) -> None:
+    late = pod("late", bound_at=hour(1) if bound else None)
+    waits = [waited("late", hour(1), hour(2) if bound else None, "Unschedulable", "no room")]
+    pods = (pending.told(late, waits, hour(2)), pending.told(pod("quick", bound_at=hour(0)), [], hour(2)))
+    why = msgspec.structs.replace(pending.told(workload("train"), quota, hour(2)), pods=pods)
+    assert why.sentence == f"vision/train (Job) {sentence}"
 
 
 def _disruption(rule: str, **more: Any) -> Disruption:

@@ -38,8 +38,8 @@ def run(invocation: Invocation, target: Target, anew: bool) -> int:
     """Record the GPU pods of a cluster, their owners and nodes, until stopped.
 
     It goes on where it ended: what happened meanwhile is caught up with. While the database is away, batches wait on
-    disk. Of several replicas one records. With --anew it begins by reading what there is: pods that the ledger has wrong
-    are put right, and states between its last word and now are told as a gap.
+    disk. Of several replicas one records. With --anew it begins by reading what there is: what the ledger has wrong is
+    put right, and states between its last word and now are told as a gap.
 
     \b
     bayplan ledger run                                               into an SQLite file in the state folder

@@ -44,7 +44,7 @@ def why_gone(ledger: Ledger, pod: str, namespace: str | None, output: str | None
 @output_option("json", "yaml", "csv")
 @on_ledger
 def why_pending(ledger: Ledger, pod: str, namespace: str | None, output: str | None) -> None:
-    """Say why a pod waits or waited for a place; of a workload, why its pods could not be made.
+    """Say why a pod waits or waited for a place; of a workload, why its pods do, or could not be made.
 
     POD is a name, NAMESPACE/NAME or a uid; of several pods of a name the latest is meant.
     """
@@ -92,7 +92,7 @@ def _ends(why: WhyGone, output: str | None) -> str:
 
 
 def _waits(why: WhyPending, output: str | None) -> str:
-    """Every reason for which it waited, with its times."""
+    """Every reason for which it waited, with its times; of a workload also those of its pods."""
     from bayplan.cli.ledger.printing import time_text
     from bayplan.cli.printers import Column, Listing, Row, render
     from bayplan.model.ages import human_duration
@@ -100,6 +100,7 @@ def _waits(why: WhyPending, output: str | None) -> str:
     rows = [
         Row(
             [
+                *([one.subject.name] if why.pods else []),
                 time_text(each.start),
                 time_text(each.end, "now"),
                 human_duration((why.at if each.end is None else each.end) - each.start),
@@ -109,7 +110,9 @@ def _waits(why: WhyPending, output: str | None) -> str:
             "",
             None,
         )
-        for each in why.waits
+        for one in (why, *why.pods)
+        for each in one.waits
     ]
-    table = render(Listing([*map(Column, ("From", "Until", "For", "Reason", "Message"))], rows), output)
+    heads = (*(["Pod"] if why.pods else []), "From", "Until", "For", "Reason", "Message")
+    table = render(Listing([*map(Column, heads)], rows), output)
     return table if rows or output else ""

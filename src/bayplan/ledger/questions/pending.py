@@ -1,6 +1,6 @@
 """Why a pod waits, or waited: every reason with its times, up to its place or its end.
 
-A workload may wait too: while a quota forbids its pods, there is no pod to ask about.
+A workload may wait too: while a quota forbids its pods, there is no pod to ask about. Else its pods do.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import sqlalchemy as sa
 
 from bayplan.ledger.questions.asking import Scope, read
-from bayplan.ledger.rows import GpuPod, GpuWorkload, PendingPeriod
+from bayplan.ledger.rows import GpuPod, GpuWorkload, PendingPeriod, WorkloadPodReference
 from bayplan.ledger.store.reading import TABLES, Readable
 from bayplan.model.ages import human_duration
 from bayplan.model.clock import Instant, rfc3339
@@ -34,6 +35,14 @@ class WhyPending(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...]
     at: Instant
     """When it was asked."""
+    pods: tuple[WhyPending, ...] = ()
+    """A workload's, those that wait first, the longest first."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a pod has no place, and has not ended without one."""
+        pod = self.subject
+        return isinstance(pod, GpuPod) and pod.bound_at is None and pod.end_at is None
 
     @property
     def lasted(self) -> int:
@@ -46,14 +55,28 @@ class WhyPending(msgspec.Struct, frozen=True):
         pod, lasted = self.subject, human_duration(self.lasted)
         name = f"{pod.namespace}/{pod.name}"
         if isinstance(pod, GpuWorkload):
-            last = f": {self.waits[-1].message}" if self.waits else ""
-            return f"{name} ({pod.kind}) could not make its pods for {lasted}{last}"
+            return f"{name} ({pod.kind}) {self._of_workload(lasted)}"
         if pod.bound_at is not None:
             return f"{name} waited {lasted} for a place and got one on {pod.node_name} at {rfc3339(pod.bound_at)}."
         if pod.end_at is not None:
             return f"{name} waited {lasted} and never got a place: it ended at {rfc3339(pod.end_at)}."
+        return f"{name} has been waiting for {lasted}: {self._latest}"
+
+    @property
+    def _latest(self) -> str:
         words = [each.message or each.reason or "nobody has tried to place it yet" for each in self.waits[-1:]]
-        return f"{name} has been waiting for {lasted}: {words[0] if words else 'the ledger does not know why'}"
+        return words[0] if words else "the ledger does not know why"
+
+    def _of_workload(self, lasted: str) -> str:
+        said = [f"could not make its pods for {lasted}: {self.waits[-1].message}"] if self.waits else []
+        number = sum(each.waiting for each in self.pods)
+        longest = human_duration(self.pods[0].lasted) if self.pods else ""
+        if number:
+            why = self.pods[0]._latest  # noqa: SLF001 - one of us
+            said.append(f"has {number} of {len(self.pods)} GPU pods waiting, up to {longest}: {why}")
+        elif self.pods and not said:
+            said.append(f"waits for nothing; the longest wait of its {len(self.pods)} GPU pod(s) was {longest}.")
+        return "; ".join(said) or "has no GPU pods that the ledger knows, and no quota kept it from making them."
 
 
 def told(subject: GpuPod | GpuWorkload, periods: Sequence[PendingPeriod], at: Instant) -> WhyPending:
@@ -65,6 +88,16 @@ def told(subject: GpuPod | GpuWorkload, periods: Sequence[PendingPeriod], at: In
 
 async def why_pending(store: Readable, subject: GpuPod | GpuWorkload, at: Instant) -> WhyPending:
     """Why a pod or a workload waits or waited, as known at `at`. Raises StoreUnavailableError, StoreRefusedError."""
-    columns = TABLES[PendingPeriod].c
-    of_pod = (columns.pod_uid == subject.uid, columns.start_at <= at)
-    return told(subject, await read(store, PendingPeriod, Scope(subject.cluster), *of_pod), at)
+    scope, link, columns = Scope(subject.cluster), TABLES[WorkloadPodReference].c, TABLES[PendingPeriod].c
+    below = sa.select(link.pod_uid).where(link.cluster == subject.cluster, link.workload_uid == subject.uid)
+    of_these = sa.or_(columns.pod_uid == subject.uid, columns.pod_uid.in_(below))
+    periods: dict[str, list[PendingPeriod]] = {}
+    for each in await read(store, PendingPeriod, scope, of_these, columns.start_at <= at):
+        periods.setdefault(each.pod_uid, []).append(each)
+    answer = told(subject, periods.get(subject.uid, ()), at)
+    if isinstance(subject, GpuPod):
+        return answer
+    rows = await read(store, GpuPod, scope, TABLES[GpuPod].c.uid.in_(below), TABLES[GpuPod].c.created_at <= at)
+    pods = [told(row, periods.get(row.uid, ()), at) for row in rows]
+    pods.sort(key=lambda each: (not each.waiting, -each.lasted))
+    return msgspec.structs.replace(answer, pods=tuple(pods))
