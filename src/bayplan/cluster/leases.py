@@ -80,6 +80,8 @@ class Election:
         self._clock = clock
         self._times = times
         self._renewed_at: Instant | None = None
+        self._led = False
+        """It was held once: a refusal need not be for good."""
         self._lease: Object | None = None
         self._still_since = Instant(0)
         """Since when the lease has been as it is, by our clock."""
@@ -93,7 +95,9 @@ class Election:
     async def run(self, reign: Reign) -> None:
         """Wait for the lease, reign while it is held, and again when it was lost, until cancelled or the reign ends.
 
-        A reign is cancelled when the lease is lost. Raises what the reign raises, and Forbidden.
+        A reign is cancelled when the lease is lost. Raises what the reign raises, and PermanentError where the server
+        refuses the lease. To whoever has held it that is a failed attempt like any other, so that the lease runs out: a
+        server that has just started knows no roles yet, and says 403.
         """
         while True:
             await self._acquire()
@@ -118,7 +122,9 @@ class Election:
                 task.cancel()
             await asyncio.gather(work, renewing, return_exceptions=True)
             lost = not self.holds()
-            if not lost:
+            if lost:  # told here: the reign's own work may notice before whoever renews
+                log.error("lease lost", lease=str(self._place), holder=self.holder)
+            else:
                 await self._release()
             self._renewed_at = None
         if not work.cancelled():
@@ -134,12 +140,11 @@ class Election:
         while self.holds():
             await self._clock.sleep_until(Instant(self._clock.now() + self._times.retry))
             await self._try()
-        log.error("lease lost", lease=str(self._place), holder=self.holder)
 
     # --- one attempt
 
     async def _try(self) -> bool:
-        """Take or renew the lease; whether we hold it. Temporary faults are a no. Raises Forbidden."""
+        """Take or renew the lease; whether we hold it. Faults are a no; permanent ones raise until it was held once."""
         asking = asyncio.ensure_future(self._attempt())
         timer = asyncio.ensure_future(self._clock.sleep_until(Instant(self._clock.now() + self._times.renew_within)))
         try:
@@ -157,13 +162,13 @@ class Election:
             taken = await self._write(before)
         except (Conflict, AlreadyExists, NotFound):
             return False  # somebody else was quicker
-        except PermanentError:
-            raise
         except BayplanError as error:
+            if isinstance(error, PermanentError) and not self._led:
+                raise
             log.warning("lease unreachable", why=error.message)
             return False
         if taken:
-            self._renewed_at = before
+            self._renewed_at, self._led = before, True
         return taken
 
     async def _write(self, now: Instant) -> bool:
@@ -202,7 +207,7 @@ class Election:
             "metadata": meta if version is None else {**meta, "resourceVersion": version},
             "spec": {
                 "holderIdentity": self._identity,
-                "leaseDurationSeconds": max(1, self._times.duration // SECOND),
+                "leaseDurationSeconds": -(-self._times.duration // SECOND),  # up: others must not wait for less
                 "acquireTime": spec.get("acquireTime") if mine else rfc3339_micro(now),
                 "renewTime": rfc3339_micro(now),
                 "leaseTransitions": (spec.get("leaseTransitions") or 0) + (0 if mine or version is None else 1),

@@ -49,6 +49,11 @@ TOPICS: dict[str, dict[str, Event]] = {
         "database back": Event("info", "", "it takes them again"),
         "cannot write": Event("warning", "code why", "a fault of database or spool, the first of its kind"),
         "spool opened": Event("info", "path batches bytes", "what an earlier run left in it is replayed first"),
+        "waiting for the spool": Event("warning", "why", "its file cannot be had; nothing is recorded until it can"),
+        "spool free": Event("info", "", "it is ours now"),
+        "spool of another past": Event(
+            "warning", "path", "its batches do not follow on what the database holds; the present is read anew"
+        ),
         "spool cut": Event("warning", "path at", "its last record was half written, as a crash leaves it"),
         "batch spooled": Event("debug", "rows batches bytes", "a batch waits on disk"),
         "spool shrunk": Event(

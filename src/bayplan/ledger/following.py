@@ -17,9 +17,8 @@ from bayplan.ledger.listeners import CONTROLLERS
 from bayplan.ledger.recording import Recording, When
 from bayplan.ledger.rows import Rows, StreamPosition
 from bayplan.ledger.store.port import Store
-from bayplan.ledger.streams import DEVICES
+from bayplan.ledger.streams import DEVICES, RecordedAlreadyError
 from bayplan.model.clock import SECOND, Instant
-from bayplan.model.errors import PermanentError
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
@@ -30,12 +29,6 @@ _TELL_EVERY = 60 * SECOND
 MOST = 5000
 """Changes that wait before a flush is due."""
 _Type = Literal["ADDED", "MODIFIED", "DELETED"]
-
-
-class RecordedAlreadyError(PermanentError):
-    """The ledger holds another run of the same cluster."""
-
-    code = "BP-D035"
 
 
 class Following:

@@ -48,10 +48,10 @@ class Outlet:
         self.away = False
         """The database did not take the last transaction."""
         self.told: dict[str, StreamPosition] = {}
-        """How far each kind's story was told by the transactions so far."""
+        """How far each kind's story is told in the database, as far as this process knows."""
         self._store = store
         self._clock = clock
-        self._may_write = may_write
+        self.may_write = may_write
         self._turn = asyncio.Lock()
         """One at a time at the spool's file."""
         self._waiting = asyncio.Event()
@@ -79,12 +79,19 @@ class Outlet:
         self._check()
         try:
             async with self._turn:
-                await _completed(asyncio.to_thread(self.spool.append, rows))
+                await _completed(asyncio.to_thread(self._keep, self.spool, rows))
         except (SpoolFullError, SpoolUnwritableError) as error:
             self._failed(error)
             return False
         self._waiting.set()
         return True
+
+    def _keep(self, spool: Spool, rows: Rows) -> None:
+        if len(spool) == 0 and self.told:
+            base = Rows()
+            base.add(*self.told.values())
+            spool.append(base)
+        spool.append(rows)
 
     async def run(self) -> None:
         """Replay what waits whenever the database takes it, until cancelled. Raises as `put`."""
@@ -132,7 +139,7 @@ class Outlet:
         return True
 
     def _check(self) -> None:
-        if not self._may_write():
+        if not self.may_write():
             raise NotLeaderError("the lease is lost: another process writes this ledger now")
 
     def _failed(self, error: TemporaryError) -> None:

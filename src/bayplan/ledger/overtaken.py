@@ -1,9 +1,13 @@
-"""A spool that was left behind: its batches were made durable here while another replica went on recording.
+"""A spool that does not follow on what the database holds.
 
-Its facts are facts, and what the other saw go with its own eyes has a newer version than the spool knows. But what the
-other only found gone, because the server's history had expired, it closed by the version that the database knew then:
-a newer one in the spool opens it again, and nobody would ever tell of it any more. What was there at the other's last
-word is known, so all else that a replay leaves open ended between the spool's last word and the other's.
+The database may be behind: it is new, or was restored, since the spool was begun. Then the batches are stored, but what
+lies between is not there, and the present has to be read anew (`follows`).
+
+It may be ahead: another replica went on recording while batches waited here (`closed_again`). Their facts are facts,
+and what the other saw go with its own eyes has a newer version than the spool knows. But what the other only found
+gone, because the server's history had expired, it closed by the version that the database knew then: a newer one in the
+spool opens it again, and nobody would ever tell of it any more. What was there at the other's last word is known, so
+all else that a replay leaves open ended between the spool's last word and the other's.
 """
 
 from __future__ import annotations
@@ -17,6 +21,11 @@ from bayplan.ledger.recording import Recording, When
 from bayplan.ledger.rows import GpuPod, PodRoomPeriod, Rows, StreamPosition
 from bayplan.ledger.store.port import Remembered
 from bayplan.model.meta import ObjectMeta
+
+
+def follows(before: Remembered, base: Mapping[str, StreamPosition]) -> bool:
+    """Whether a database held all that came before a spool's first batch, as far as the spool says."""
+    return all(version_of(before.streams.get(kind, "")) >= each.resource_version for kind, each in base.items())
 
 
 def closed_again(

@@ -11,11 +11,12 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
 
-from bayplan.cluster.kinds import NAMESPACE
+from bayplan.cluster.kinds import NAMESPACE, POD
 from bayplan.cluster.leases import Election, Place
 from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.ledger.discovering import LiveKinds
@@ -23,14 +24,14 @@ from bayplan.ledger.finalizers import Finalizers
 from bayplan.ledger.kubelet_service import keep_kubelet_service
 from bayplan.ledger.metrics import LedgerCollector
 from bayplan.ledger.outlet import Outlet
-from bayplan.ledger.overtaken import closed_again
+from bayplan.ledger.overtaken import closed_again, follows
 from bayplan.ledger.recorder import Recorder
 from bayplan.ledger.recording import Recording
 from bayplan.ledger.settings import (
     database_url,
     lease_times,
     listener_timing,
-    spool_folder,
+    spool_path,
     store_settings,
     user_rule,
     watch_policy,
@@ -42,6 +43,7 @@ from bayplan.ledger.store.port import Remembered
 from bayplan.ledger.store.retention import prune
 from bayplan.ledger.store.settings import Dialect, parse_url
 from bayplan.ledger.store.sql import SqlStore, open_store
+from bayplan.ledger.streams import check_goes_on
 from bayplan.ledger.use.settings import Monitor, monitor_of
 from bayplan.model.clock import SECOND, Instant
 from bayplan.model.errors import PermanentError, TemporaryError
@@ -128,7 +130,7 @@ async def run_ledger(service: Service, cluster: LiveCluster, *, anew: bool = Fal
 
 
 async def _patiently(
-    service: Service, ask: Callable[[], Awaitable[T]], whom: Literal["cluster", "database"] = "database"
+    service: Service, ask: Callable[[], Awaitable[T]], whom: Literal["cluster", "database", "spool"] = "database"
 ) -> T:
     """What they say, as soon as they do; until then the service is alive and not ready. Nothing is recorded meanwhile,
     on disk neither: what is new is only seen beside what the database remembers.
@@ -140,14 +142,21 @@ async def _patiently(
                 found = await ask()
             except TemporaryError as error:
                 if not away:
-                    event = "waiting for the database" if whom == "database" else "waiting for the cluster"
-                    log.warning(event, why=error.message)
-                    service.health.set_not_ready(f"{event}: {error.message}")
+                    held_up = (
+                        "waiting for the spool"
+                        if whom == "spool"
+                        else ("waiting for the cluster" if whom == "cluster" else "waiting for the database")
+                    )
+                    log.warning(held_up, why=error.message)
+                    service.health.set_not_ready(f"{held_up}: {error.message}")
                 away = True
                 await clock.sleep_until(Instant(clock.now() + _RETRY))
             else:
                 if away:
-                    log.info("database back" if whom == "database" else "cluster back")
+                    there = (
+                        "spool free" if whom == "spool" else ("cluster back" if whom == "cluster" else "database back")
+                    )
+                    log.info(there)
                 return found
     finally:  # also where the lease is lost meanwhile: whoever waits for it is ready
         if away and not service.stopping:
@@ -178,11 +187,11 @@ def _election(service: Service, cluster: LiveCluster) -> Election | None:
 async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds: LiveKinds) -> None:
     """One reign, until cancelled."""
     settings, clock, store = service.settings.ledger, service.clock, ledger.store
-    path = spool_folder(settings) / f"{ledger.cluster}.spool"
-    spool = Spool(path, most_bytes=settings.spool_mib * _MIB)
+    path = spool_path(settings, ledger.cluster, store.address)
+    spool = await _patiently(service, lambda: _opened(path, settings.spool_mib * _MIB), "spool")
     outlet = ledger.outlet = Outlet(store, spool, clock, may_write=ledger.leads)
     try:
-        recording, kept = await _taken_up(service, ledger, outlet)
+        recording, kept = await _taken_up(service, cluster, ledger, outlet)
         stored = {row.uid: row.resource_version for row in kept.pods}
         finalizers = Finalizers(cluster, clock, stored) if settings.finalizers == "on" else None
         stamps = Stamps(lambda: server_time(cluster), clock)
@@ -218,19 +227,32 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
         spool.close()
 
 
-async def _taken_up(service: Service, ledger: Ledger, outlet: Outlet) -> tuple[Recording, Remembered]:
-    """What the database remembers, once it has what was left in the spool."""
+async def _opened(path: Path, most_bytes: int) -> Spool:
+    return Spool(path, most_bytes=most_bytes)
+
+
+async def _taken_up(
+    service: Service, cluster: LiveCluster, ledger: Ledger, outlet: Outlet
+) -> tuple[Recording, Remembered]:
+    """What the database remembers, once it has what was left in the spool. Raises RecordedAlreadyError."""
 
     async def remembered() -> Remembered:
         return await _patiently(service, lambda: ledger.store.remembered(ledger.cluster))
 
-    before = await remembered() if outlet.spool else None
+    before, base = (await remembered(), outlet.spool.base()) if outlet.spool else (None, {})
     while not await outlet.replay():
         await service.clock.sleep_until(Instant(service.clock.now() + _RETRY))
     kept = await remembered()
-    recording = Recording(ledger.cluster, kept, people=user_rule(service.settings.ledger))
+    if POD.resource in kept.streams:
+        page = await _patiently(service, lambda: cluster.list(POD, limit=1, metadata_only=True), "cluster")
+        check_goes_on(kept.streams[POD.resource], page.revision)
+    recording, spooled = Recording(ledger.cluster, kept, people=user_rule(service.settings.ledger)), outlet.told
+    outlet.told = kept.positions(ledger.cluster)
     if before is not None:
-        await outlet.put(closed_again(recording, before, kept, outlet.told))
+        await outlet.put(closed_again(recording, before, kept, spooled))
+        if not follows(before, base):
+            log.warning("spool of another past", path=str(outlet.spool.path) if outlet.spool is not None else "")
+            ledger.anew, kept = True, msgspec.structs.replace(kept, told_at=before.told_at)
     if ledger.anew:
         ledger.anew, kept = False, msgspec.structs.replace(kept, streams={})
     return recording, kept
@@ -266,7 +288,10 @@ async def _keep_pruned(service: Service, ledger: Ledger, stamp: Callable[[], Ins
     while True:
         before = Instant(stamp() - service.settings.ledger.retention.micros)
         try:
-            log.info("pruned", **msgspec.structs.asdict(await prune(ledger.store, ledger.cluster, before)))
+            log.info(
+                "pruned",
+                **msgspec.structs.asdict(await prune(ledger.store, ledger.cluster, before, may_write=ledger.leads)),
+            )
         except TemporaryError as error:
             log.warning("cannot prune", why=error.message)
         await service.clock.sleep_until(Instant(service.clock.now() + _PRUNE_EVERY))

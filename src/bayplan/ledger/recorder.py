@@ -26,7 +26,7 @@ from bayplan.ledger.recording import Recording, When
 from bayplan.ledger.rows import Gap, Rows, StreamPosition
 from bayplan.ledger.status.kinds import GroupKind
 from bayplan.ledger.store.port import Remembered
-from bayplan.ledger.streams import DEVICES, Ended, FindKind, Item, Stream, Streams
+from bayplan.ledger.streams import DEVICES, Ended, FindKind, Item, Stream, Streams, check_goes_on
 from bayplan.model.clock import Clock, Instant
 from bayplan.model.errors import BayplanError
 from bayplan.service.collecting import seldom
@@ -93,7 +93,8 @@ class Recorder:
     async def run(self) -> None:
         """Record until cancelled; then what is under way is completed.
 
-        Raises what a server says that refuses pods, nodes or events for good, and as `Outlet.put` does.
+        Raises what a server says that refuses pods, nodes or events for good, RecordedAlreadyError, and as `Outlet.put`
+        does.
         """
         self._streams.begin()
         replaying = asyncio.create_task(self._outlet.run(), name="replay of the spool")
@@ -204,6 +205,7 @@ class Recorder:
         stream.revision = batch.revision
 
     def _gap(self, stream: Stream, since: Instant, at: Instant, revision: str) -> Gap:
+        check_goes_on(stream.revision, revision)
         log.warning("history is gone", kind=stream.kind.resource, after=stream.revision, up_to=revision)
         return Gap(
             cluster=self.recording.cluster,

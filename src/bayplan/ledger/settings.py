@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ from bayplan.cluster.leases import LeaseTimes
 from bayplan.cluster.live.reflector_core import Policy
 from bayplan.ledger.differ.people import UserRule
 from bayplan.ledger.listeners import Timing
-from bayplan.ledger.store.settings import StoreSettings, Tls
+from bayplan.ledger.store.settings import Address, Dialect, StoreSettings, Tls
 from bayplan.model.clock import seconds
 from bayplan.model.errors import PermanentError
 from bayplan.service.settings import LedgerSettings
@@ -31,9 +32,13 @@ def database_url(settings: LedgerSettings) -> str:
     return f"sqlite:///{state_folder() / 'ledger.db'}" if settings.database == "auto" else settings.database
 
 
-def spool_folder(settings: LedgerSettings) -> Path:
-    """Where batches wait while the database is away."""
-    return state_folder() / "spool" if settings.spool == "auto" else Path(settings.spool)
+def spool_path(settings: LedgerSettings, cluster: str, address: Address) -> Path:
+    """Where batches of a cluster wait while its database is away: another database has another file."""
+    folder = state_folder() / "spool" if settings.spool == "auto" else Path(settings.spool)
+    url = address.url
+    place = str(address.path.resolve()) if address.dialect is Dialect.SQLITE else url.database
+    words = (address.dialect.value, url.host, url.port, place, sorted(url.query.items()))
+    return folder / f"{cluster}-{hashlib.blake2b(repr(words).encode(), digest_size=4).hexdigest()}.spool"
 
 
 def store_settings(settings: LedgerSettings) -> StoreSettings:

@@ -4,6 +4,10 @@ One file of records: length, CRC-32, then the rows as MessagePack by table. A re
 what a crash leaves half written at the end is cut off when the file is opened again. Replaying a record twice changes
 nothing, so how far the replay has come need not be kept: a crash begins again at the first.
 
+The file is one ledger's: whoever opens it holds it, and a database has a file of its own (`spool_path` in settings.py).
+Before the first batch it says how far the database had been told, where that is known (`base`): a database that is
+behind that is not the one that the batches were meant for.
+
 The file is bounded. When a batch no longer fits, the file is written anew: without what has been replayed, and if that
 is not enough, without rows that a later one of the same key replaces (the database would end up with the same) and the
 versions between a pod's first and last here. Those versions are the only losses, and they are counted in a Gap. When
@@ -12,6 +16,8 @@ even that does not help, the spool is full, and the reader of the cluster must w
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import struct
 import zlib
@@ -21,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.ledger.rows import ROWS, Gap, PodSnapshot, Row, Rows, Sort, WorkloadSnapshot
+from bayplan.ledger.rows import ROWS, Gap, PodSnapshot, Row, Rows, Sort, StreamPosition, WorkloadSnapshot
 from bayplan.ledger.snapshots import squeezed
 from bayplan.model.clock import Instant
 from bayplan.model.errors import PermanentError, TemporaryError
@@ -55,6 +61,12 @@ class SpoolUnwritableError(TemporaryError):
     code = "BP-D031"
 
 
+class SpoolTakenError(TemporaryError):
+    """Another process has the spool open."""
+
+    code = "BP-D037"
+
+
 class SpoolForeignError(PermanentError):
     """The spool holds whole records that this program cannot read: another version of it wrote them."""
 
@@ -83,7 +95,7 @@ class Spool:
     """A queue of batches in a file. One process at a time; whoever calls waits for the disk."""
 
     def __init__(self, path: Path, *, most_bytes: int) -> None:
-        """Open or make the file. Raises SpoolUnwritableError."""
+        """Open or make the file, and hold it. Raises SpoolUnwritableError, SpoolTakenError."""
         self.path = path
         self.most_bytes = most_bytes
         self.dropped = 0
@@ -91,7 +103,7 @@ class Spool:
         self._shrunk_to: int | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = self._opened(path, 0)
         except OSError as error:
             raise self._unwritable(error) from error
         self._start = 0
@@ -126,6 +138,13 @@ class Spool:
         """
         return next(self._records(), None)
 
+    def base(self) -> dict[str, StreamPosition]:
+        """How far each kind's story had been told before the first batch that waits; empty: nobody knows any more."""
+        first = self.first()
+        rows = first[0].by_type if first is not None else {}
+        told = rows.get(StreamPosition, ()) if len(rows) == 1 else ()
+        return {row.kind: row for row in told if isinstance(row, StreamPosition)}
+
     def drop(self, upto: int) -> None:
         """Batches up to here are stored."""
         self._start = upto
@@ -141,6 +160,17 @@ class Spool:
         os.close(self._file)
 
     # --- the file
+
+    def _opened(self, path: Path, flags: int) -> int:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(file)
+            raise SpoolTakenError(
+                f"{path}: another ledger has it open", hint="end that one, or set ledger.spool to another folder"
+            ) from error
+        return file
 
     def _scan(self) -> tuple[int, int]:
         at = count = 0
@@ -184,9 +214,9 @@ class Spool:
         self._end += len(record)
 
     def _unwritable(self, error: OSError) -> SpoolUnwritableError:
-        return SpoolUnwritableError(
-            f"{self.path}: {error.strerror}", hint="free its disk, or set ledger.spool to another folder"
-        )
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "free its disk, or set ledger.spool to another folder" if full else "set ledger.spool to another folder"
+        return SpoolUnwritableError(f"{self.path}: {error.strerror}", hint=hint)
 
     # --- when it is full
 
@@ -211,7 +241,7 @@ class Spool:
         """Go on in a new file. `copy` fills it, and tells how many bytes and records it holds."""
         fresh = self.path.with_suffix(".new")
         try:
-            target = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            target = self._opened(fresh, os.O_TRUNC)
             try:
                 end, count = copy(target)
                 os.fsync(target)

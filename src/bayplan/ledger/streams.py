@@ -25,7 +25,7 @@ from bayplan.ledger.recording import Recording
 from bayplan.ledger.status.kinds import GroupKind
 from bayplan.ledger.store.port import Remembered
 from bayplan.model.clock import SECOND, Clock, Instant
-from bayplan.model.errors import BayplanError, TemporaryError
+from bayplan.model.errors import BayplanError, PermanentError, TemporaryError
 from bayplan.service.logging import get_logger
 
 log = get_logger(__name__)
@@ -37,6 +37,23 @@ _LOOK_AGAIN = 600 * SECOND
 """For kinds that a cluster does not have, or does not let us see."""
 FindKind = Callable[[str, str], Awaitable[Kind | None]]
 """The kind of an apiVersion and a name; None: the cluster does not have it."""
+
+
+class RecordedAlreadyError(PermanentError):
+    """The ledger holds another run of the same cluster."""
+
+    code = "BP-D035"
+
+
+def check_goes_on(told: str, revision: str) -> None:
+    """Whether a server that is at a revision can be the one whose story was told so far. Raises RecordedAlreadyError:
+    versions are compared by their number, so what a cluster that was set back does would count as long past.
+    """
+    if version_of(revision) < version_of(told):
+        raise RecordedAlreadyError(
+            f"the cluster is at revision {revision}, this ledger was told up to {told}: it was restored or made anew",
+            hint="give it another name (ledger.cluster) or another database; what is recorded stays as it is",
+        )
 
 
 class Stream(msgspec.Struct, kw_only=True):
@@ -131,8 +148,11 @@ class Streams:
             raise error
         stream.ended = str(error)
         if stream.kind in DEVICES:
-            self._recording.devices.complete(stream.kind.name)
-            if isinstance(error, LookupError):
+            there_are_none = isinstance(error, LookupError)
+            if there_are_none:
+                self._recording.devices.complete(stream.kind.name)
+            self._recording.devices.interrupted(stream.kind.name)
+            if there_are_none:
                 log.debug("no devices by claims", kind=stream.kind.qualified, why=str(error))
                 return
         log.warning("listener failed", kind=stream.kind.qualified, why=str(error))
@@ -167,7 +187,6 @@ class Streams:
     async def _follow_if_there(self, stream: Stream) -> None:
         """Follow a built-in kind that not every cluster has, or tell that it is not there; and look again."""
         while True:
-            self._recording.devices.begin(stream.kind.name)
             if await self._found(stream) is not None:
                 await self._follow(stream)
             await self._clock.sleep_until(Instant(self._clock.now() + _LOOK_AGAIN))
@@ -193,13 +212,19 @@ class Streams:
     async def _hand_on(self, stream: Stream, news: Batch | Ended) -> None:
         await self.inbox.put(Item(stream, news, self._stamp()))
 
-    async def _present(self, kind: Kind) -> int:
-        """The server's revision now: what waits to be read happened while nobody looked, up to that."""
+    async def _present(self, kind: Kind) -> int | None:
+        """The server's revision now: what waits to be read happened while nobody looked, up to that.
+
+        None: it refuses to say. That is no reason to end the stream: whether it does so for good, the reflector finds
+        out, which bears the refusals of a server that has just started.
+        """
         while True:
             try:
                 return version_of((await self._cluster.list(kind, limit=1, metadata_only=True)).revision)
-            except TemporaryError as error:
+            except BayplanError as error:
                 log.warning("cluster away", kind=kind.resource, why=error.message)
+                if not isinstance(error, TemporaryError):
+                    return None
                 await self._clock.sleep_until(Instant(self._clock.now() + SECOND))
 
     # --- owners' kinds
@@ -210,6 +235,8 @@ class Streams:
         if old is not None and old.task is not None:
             old.task.cancel()
         if action.verb == "stop":
+            if old is not None:
+                self._leave_unread(old)
             self._recording.owners.forget(action.kind)
             return
         watch = action.watch
@@ -221,3 +248,9 @@ class Streams:
             heard_at=old.heard_at if old is not None else None,
         )
         stream.task = asyncio.create_task(self._listen(stream), name=f"listener of {action.kind}")
+
+    def _leave_unread(self, stream: Stream) -> None:
+        """Take what a stream brought out of the inbox: nobody would tell the end of workloads that it tells of now."""
+        for item in [self.inbox.get_nowait() for _ in range(self.inbox.qsize())]:
+            if item.stream is not stream:
+                self.inbox.put_nowait(item)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bayplan.cluster.kinds import JOB, NODE, POD
-from bayplan.ledger.following import Following, RecordedAlreadyError
+from bayplan.ledger.following import Following
 from bayplan.ledger.rows import GpuPeriod, GpuPod, GpuPodsEvent, GpuWorkload, NodePeriod, PodSnapshot
+from bayplan.ledger.streams import RecordedAlreadyError
 from bayplan.model.clock import SECOND
 from tests.ledger.shell.memory import MemoryStore
 from tests.ledger.shell.scenes import gpu_cluster, gpu_job, gpu_pod, recorded, table, until

@@ -12,6 +12,7 @@ from bayplan.cluster.kinds import LEASE
 from bayplan.cluster.leases import Election, LeaseTimes, LeaseTimesError, Place
 from bayplan.model.clock import SECOND, Instant
 from bayplan.model.errors import ServerError
+from tests.conftest import Logged
 from tests.ledger.shell.scenes import until
 
 PLACE = Place("kube-system", "bayplan-ledger")
@@ -111,6 +112,25 @@ async def test_a_fault_of_the_reign_comes_out_and_the_lease_is_free() -> None:
     with pytest.raises(ValueError, match="broken"):
         await Election(cluster, PLACE, "one", clock=cluster.clock).run(fails)
     assert (await cluster.get(LEASE, PLACE.name, PLACE.namespace)).doc()["spec"].get("holderIdentity", "") == ""
+
+
+async def test_a_loss_is_told_also_where_the_reigns_own_work_notices_first(logged: Logged) -> None:
+    cluster = embedded_cluster()
+
+    async def writes() -> None:
+        while election.holds():
+            await cluster.clock.sleep_until(Instant(cluster.clock.now() + SECOND // 10))
+        raise ServerError("the lease is lost")
+
+    one = Candidate(cluster, "one")
+    election = one.election
+    await one.end()
+    one.task = asyncio.create_task(election.run(writes))
+    await until(election.holds)
+    one.cut = True
+    await _pass(cluster, 30, one)
+    assert [line["lease"] for line in logged() if line["msg"] == "lease lost"] == [str(PLACE)]
+    await one.end()
 
 
 def test_times_by_which_two_might_lead_are_refused() -> None:

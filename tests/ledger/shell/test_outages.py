@@ -46,12 +46,14 @@ async def test_after_an_outage_the_tables_are_as_if_there_had_been_none(tmp_path
 
 async def test_a_process_killed_during_an_outage_leaves_all_it_saw(tmp_path: Path) -> None:
     cluster, store = await gpu_cluster(), MemoryStore()
-    async with recorded(cluster, store, Spool(tmp_path / "s", most_bytes=LARGE)) as recorder:
+    spool = Spool(tmp_path / "s", most_bytes=LARGE)
+    async with recorded(cluster, store, spool) as recorder:
         await until(lambda: {NODE.resource, POD.resource} <= recorder.told.keys())
         store.down = True
         await cluster.create(JOB, gpu_job("train", 3), "default")
         await cluster.advance(7)
         await caught_up(cluster, recorder)
+    spool.close()
     store.down = False
     left = Spool(tmp_path / "s", most_bytes=LARGE)  # as the next process finds it
     assert len(left) > 0

@@ -50,7 +50,7 @@ async def test_retention_goes_by_the_servers_clock(tmp_path: Path, monkeypatch: 
     clock = ScaledClock(Instant(SystemClock().now() - 48 * HOUR), 1)
     limits: list[Instant] = []
 
-    async def pruned(_store: SqlStore, _cluster: str, before: Instant) -> Pruned:
+    async def pruned(_store: SqlStore, _cluster: str, before: Instant, **_how: object) -> Pruned:
         limits.append(before)
         return Pruned()
 

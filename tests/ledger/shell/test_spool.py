@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.ledger.rows import Gap, GpuPod, GpuPodsEvent, PodSnapshot, Rows
-from bayplan.ledger.spool import Spool, SpoolForeignError, SpoolFullError
+from bayplan.ledger.spool import Spool, SpoolForeignError, SpoolFullError, SpoolTakenError
 from bayplan.model.clock import Instant
 
 LARGE = 1 << 30
@@ -50,7 +50,8 @@ def test_what_was_appended_comes_out_in_order_by_whoever_opens_it(tmp_path: Path
     spool = Spool(tmp_path / "s", most_bytes=LARGE)
     for number in range(5):
         spool.append(version(number))
-    again = Spool(tmp_path / "s", most_bytes=LARGE)  # the first one was never closed
+    spool.close()  # as the end of a process does, however it ends
+    again = Spool(tmp_path / "s", most_bytes=LARGE)
     assert len(again) == 5
     assert [list(rows) for rows in drained(again)] == [list(version(number)) for number in range(5)]
     assert (len(again), again.size) == (0, 0)
@@ -74,6 +75,7 @@ def test_a_damaged_end_is_cut_off(tmp_path: Path) -> None:
     spool = Spool(path, most_bytes=LARGE)
     spool.append(version(1))
     spool.append(version(2))
+    spool.close()
     content = bytearray(path.read_bytes())
     content[-1] ^= 0xFF
     path.write_bytes(content)
@@ -112,6 +114,7 @@ def test_zeros_after_the_last_record_are_no_records(tmp_path: Path) -> None:
     path = tmp_path / "s"
     spool = Spool(path, most_bytes=LARGE)
     spool.append(version(1))
+    spool.close()
     path.write_bytes(path.read_bytes() + bytes(64))
     again = Spool(path, most_bytes=LARGE)
     assert [list(rows) for rows in drained(again)] == [list(version(1))]
@@ -130,6 +133,7 @@ def test_whole_records_of_another_program_are_refused_and_kept(tmp_path: Path, b
     spool = Spool(path, most_bytes=LARGE)
     with pytest.raises(SpoolForeignError, match="cannot be read"):
         spool.first()
+    spool.close()
     assert len(Spool(path, most_bytes=LARGE)) == 1
 
 
@@ -145,6 +149,9 @@ def test_what_was_replayed_makes_room_before_anything_is_let_go(tmp_path: Path) 
         spool.append(version(number, weight=1000))
     assert (spool.dropped, len(spool)) == (0, 8)
     assert spool.size <= 20_000
+    with pytest.raises(SpoolTakenError):  # the new file is held as the old one was
+        Spool(tmp_path / "s", most_bytes=LARGE)
+    spool.close()
     again = Spool(tmp_path / "s", most_bytes=20_000)
     states = [row.resource_version for rows in drained(again) for row in rows if isinstance(row, GpuPod)]
     assert states == list(range(8, 16))

@@ -45,9 +45,12 @@ def run(invocation: Invocation, target: Target, anew: bool) -> int:
     bayplan ledger run                                               into an SQLite file in the state folder
     bayplan ledger run --database postgresql://ledger@db/ledger      after bayplan ledger migrate --database ...
     """
+    from bayplan.ledger.settings import database_url
+    from bayplan.ledger.store.settings import parse_url
     from bayplan.service.lifecycle import run as run_service
 
     settings = invocation.settings().settings
+    parse_url(database_url(settings.ledger))  # one that cannot be read is told before anything is begun
     access = target.access()
 
     async def main(service: Service) -> None:

@@ -41,7 +41,11 @@ EndOf = Callable[[str], Instant | None]
 
 
 class Devices:
-    """The claims and slices of a cluster. Nothing is said before both are known completely.
+    """The claims and slices of a cluster. Nothing is said before both are known completely, or cannot be had.
+
+    Whoever tells of them may fall silent (`interrupted`) and then tell of all there are, anew. Slices make sense only
+    together, so those are kept apart until they are `complete`; a claim is true by itself, and by then those that were
+    not met again are gone. What is known stays until then.
 
     `known` are the pods of an earlier run, which knew all claims at `told_at`: what those have got since began later.
     """
@@ -52,7 +56,15 @@ class Devices:
         self._known, self._told_at = known, told_at
         self._missing = {"ResourceClaim", "ResourceSlice"}
         self._slices: dict[str, Slice] = {}
+        self._anew: dict[str, Slice] | None = {}
+        """The slices that are read anew; None: all are known."""
+        self._offered = False
+        """All slices were known once."""
         self._claims: dict[str, _Held] = {}
+        self._unmet: dict[str, None] = {}
+        """Of the claims those that were not met again, while all are read anew."""
+        self._by: Pools | None = None
+        """What claims are counted by: `pools`, or nothing where the slices cannot be had. None: it is too early."""
         self._of: dict[str, dict[str, None]] = {}
         """Claims by pod."""
         self._stale = False
@@ -63,10 +75,16 @@ class Devices:
     def slice(self, obj: Object, odd: list[Odd], *, gone: bool) -> None:
         """A ResourceSlice was seen, or is gone."""
         uid = identity(obj)
-        before = self._slices.pop(uid, None)
+        slices = self._slices if self._anew is None else self._anew
+        before = slices.pop(uid, None)
         if not gone:
-            self._slices[uid] = read_slice(obj, odd)
-        for each in (before, self._slices.get(uid)):
+            slices[uid] = read_slice(obj, odd)
+        if slices is self._slices:
+            self._offer(before, slices.get(uid))
+
+    def _offer(self, *slices: Slice | None) -> None:
+        """These have come or gone."""
+        for each in slices:
             if each is not None and is_gpu(each.spec.driver):
                 self._nodes[each.spec.node_name] = None
                 self._stale = True
@@ -74,25 +92,27 @@ class Devices:
     def claim(self, obj: Object, at: Instant, end_of: EndOf, odd: list[Odd], *, gone: bool) -> None:
         """A ResourceClaim was seen, or is gone. `end_of` says when a pod let go of all it had, if it did."""
         uid = identity(obj)
-        before = self._claims.pop(uid, None)
-        if before is not None:
-            self._let_go(uid, before)
+        before = self._let_go(uid)
         claim = Claim() if gone else read_claim(obj, odd)
         if not claim.results or not claim.pods:
             return
         held = self._claims[uid] = self._followed(before, claim, at, end_of)
-        if not held.sure and self.pools is not None:
-            self._count(held, self.pools)
+        if not held.sure and self._by is not None:
+            self._count(held, self._by)
         for pod in claim.pods:
             self._of.setdefault(pod, {})[uid] = None
             self._pods[pod] = None
 
-    def _let_go(self, uid: str, before: _Held) -> None:
-        for pod in before.claim.pods:
+    def _let_go(self, uid: str) -> _Held | None:
+        """Forget a claim; what was known of it."""
+        self._unmet.pop(uid, None)
+        before = self._claims.pop(uid, None)
+        for pod in before.claim.pods if before is not None else ():
             self._pods[pod] = None
             del self._of[pod][uid]
             if not self._of[pod]:
                 del self._of[pod]
+        return before
 
     def _followed(self, before: _Held | None, claim: Claim, at: Instant, end_of: EndOf) -> _Held:
         """Whose a claim is after what it was before, and since when."""
@@ -106,15 +126,27 @@ class Devices:
             held.holder, held.since = first, end_of(before.holder) or at
         return held
 
-    def begin(self, kind: str) -> None:
-        """All objects of a kind are read anew; what is said stays until that is complete."""
-        self._missing.add(kind)
+    def interrupted(self, kind: str) -> None:
+        """Nobody tells of a kind any more, or could from the beginning: what comes next is all there are, anew."""
         if kind == "ResourceSlice":
-            self._nodes |= dict.fromkeys(each.spec.node_name for each in self._slices.values())
-            self._slices.clear()
+            self._anew = {}
+        else:
+            self._unmet = dict.fromkeys(self._claims)
+        self._told(kind)
 
     def complete(self, kind: str) -> None:
-        """All objects of a kind are known now, or the cluster does not have the kind."""
+        """All objects of a kind are known now: those that were told, none where the cluster does not have the kind."""
+        if kind == "ResourceSlice" and self._anew is not None:
+            self._offer(*self._slices.values(), *self._anew.values())
+            self._slices, self._anew = self._anew, None
+            self._stale = self._stale or not self._offered
+            self._offered = True
+        elif kind == "ResourceClaim":
+            for uid in list(self._unmet):
+                self._let_go(uid)
+        self._told(kind)
+
+    def _told(self, kind: str) -> None:
         if kind in self._missing:
             self._missing.remove(kind)
             self._stale = True
@@ -124,11 +156,13 @@ class Devices:
         if self._missing:
             return [], []
         if self._stale:
-            self.pools = Pools(self._slices.values())
+            self._by = Pools(self._slices.values())
             self._stale = False
+            if self._offered:  # else nodes offer what they did when slices could be had
+                self.pools = self._by
             for held in self._claims.values():
                 if not held.sure:
-                    self._count(held, self.pools)
+                    self._count(held, self._by)
                     self._pods |= dict.fromkeys(held.claim.pods)
         found = list(self._pods), list(self._nodes)
         self._pods, self._nodes = {}, {}
@@ -137,7 +171,7 @@ class Devices:
     def claimed(self, pod: str) -> Claimed | None:
         """What a pod has by claims; None: nothing that is known."""
         claims = self._of.get(pod)
-        if not claims or self.pools is None:
+        if not claims or self._by is None:
             return None
         devices: dict[str, int] = {}
         since: Instant | None = None

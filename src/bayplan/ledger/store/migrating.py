@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -18,12 +20,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bayplan.ledger.store.engines import engine_for
 from bayplan.ledger.store.faults import translated
-from bayplan.ledger.store.port import SchemaError
+from bayplan.ledger.store.port import SchemaError, StoreUnavailableError
 from bayplan.ledger.store.schema import METADATA, VERSION_TABLE
 from bayplan.ledger.store.settings import Address, Dialect, StoreSettings, parse_url
 from bayplan.model.clock import monotonic
 
 _LOCK = 0x6261_7970_6C61_6E  # "bayplan", for PostgreSQL's and MySQL's locks by number and name
+_LOCK_WITHIN = 60
+"""Seconds that MySQL waits for a migration that is under way; PostgreSQL and SQLite have their own limits."""
 _AGAIN = 0.05
 _CURE = "bring it up to date: bayplan ledger migrate --database URL"
 
@@ -77,12 +81,14 @@ async def check(connection: AsyncConnection, address: Address) -> None:
 
 
 async def migrate(url: str, settings: StoreSettings | None = None) -> tuple[str, ...]:
-    """Bring a database's schema up to date, making an SQLite file that is missing; the steps taken.
+    """Bring a database's schema up to date, making an SQLite file that is missing, for us alone; the steps taken.
 
     Calling it again, or twice at once, is safe. Raises SchemaError, StoreUnavailableError, StoreRefusedError,
     DatabaseUrlError.
     """
     address, settings = parse_url(url), settings or StoreSettings()
+    if address.dialect is Dialect.SQLITE:
+        _make_private(address.path)
     engine = engine_for(address, settings, create=True)
     try:
         with translated(address):
@@ -97,6 +103,15 @@ async def migrate(url: str, settings: StoreSettings | None = None) -> tuple[str,
                 return await connection.run_sync(_migrate, address)
     finally:
         await engine.dispose()
+
+
+def _make_private(path: Path) -> None:
+    """Make a file that is missing: SQLite would make it for everybody to read, and it holds whole pods with their
+    environments. Those that SQLite puts beside it have its mode. One that is there is not opened: closing it would undo
+    the locks that SQLite has on it. What else goes wrong SQLite says itself.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 async def _write_ahead(connection: AsyncConnection, within: float) -> None:
@@ -115,7 +130,7 @@ async def _write_ahead(connection: AsyncConnection, within: float) -> None:
 
 
 def _migrate(connection: sa.Connection, address: Address) -> tuple[str, ...]:
-    _lock(connection, address.dialect)
+    _lock(connection, address)
     found = _version(connection, address.shown)
     if found != versions()[-1]:
         command.upgrade(_config(connection), "head")
@@ -123,11 +138,14 @@ def _migrate(connection: sa.Connection, address: Address) -> tuple[str, ...]:
     return versions()[versions().index(found) + 1 if found else 0 :]
 
 
-def _lock(connection: sa.Connection, dialect: Dialect) -> None:
-    """One migration at a time: held until the connection closes, or the transaction ends."""
-    if dialect is Dialect.SQLITE:
+def _lock(connection: sa.Connection, address: Address) -> None:
+    """One migration at a time: held until the connection closes, or the transaction ends.
+
+    Raises StoreUnavailableError where MySQL, which does not count that as an error, could not give it.
+    """
+    if address.dialect is Dialect.SQLITE:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-    elif dialect is Dialect.POSTGRESQL:
+    elif address.dialect is Dialect.POSTGRESQL:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-    else:
-        connection.exec_driver_sql(f"SELECT GET_LOCK('bayplan-{_LOCK}', 60)")
+    elif connection.exec_driver_sql(f"SELECT GET_LOCK('bayplan-{_LOCK}', {_LOCK_WITHIN})").scalar() != 1:
+        raise StoreUnavailableError(f"{address.shown}: another migration is under way", hint="wait for its end")

@@ -10,7 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from bayplan.ledger.rows import GpuNode, GpuPod, GpuWorkload, Period, Rows
+from bayplan.cluster.objects import version_of
+from bayplan.ledger.rows import GpuNode, GpuPod, GpuWorkload, Period, Rows, StreamPosition
 from bayplan.model.clock import Instant
 from bayplan.model.errors import PermanentError, TemporaryError
 
@@ -47,6 +48,19 @@ class Remembered(msgspec.Struct, frozen=True):
     """Revision by kind."""
     told_at: dict[str, Instant] = msgspec.field(default_factory=dict)
     """When each of them was told so far, by kind: what came later, nobody saw."""
+
+    def positions(self, cluster: str) -> dict[str, StreamPosition]:
+        """How far each kind's story is told, as rows."""
+        return {
+            kind: StreamPosition(
+                cluster=cluster,
+                kind=kind,
+                resource_version=version_of(revision),
+                revision=revision,
+                at=self.told_at[kind],
+            )
+            for kind, revision in self.streams.items()
+        }
 
 
 class Store(Protocol):

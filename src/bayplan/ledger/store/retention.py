@@ -1,6 +1,7 @@
 """What is old is let go, a chunk at a time and beside the commits, so that nobody waits for it.
 
-    versions    all of a pod or workload that was gone before the limit; of others those between the first and the
+    versions    all of a pod or workload that was gone before the limit, or of a workload that had ended by then and
+                all of whose pods were gone: nobody may have seen it go. Of others those between the first and the
                 newest one before the limit, so that the state at every later time is exact
     events      of pods that were gone before the limit
     use         every measurement before the limit
@@ -8,18 +9,32 @@
 
 Pods, workloads, nodes, periods and disruptions stay: they are few, and sums over any time rest on them. So what grows
 for ever is a row or two for each pod there ever was on a node with GPUs, some hundred bytes.
+
+Before every chunk it is asked whether this process may write at all, as ledger/outlet.py does; one that lost its lease
+leaves the rest to whoever has it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
-from bayplan.ledger.rows import GpuPod, GpuPodsEvent, GpuUse, PodSnapshot, Row, SpecBlob, WorkloadSnapshot
+from bayplan.ledger.rows import (
+    GpuPod,
+    GpuPodsEvent,
+    GpuUse,
+    GpuWorkload,
+    PodSnapshot,
+    Row,
+    SpecBlob,
+    WorkloadPodReference,
+    WorkloadSnapshot,
+)
 from bayplan.ledger.store.bulk import bulk_delete
 from bayplan.ledger.store.faults import translated
 from bayplan.ledger.store.merging import Values
@@ -31,6 +46,13 @@ from bayplan.model.clock import Instant, monotonic
 CHUNK = 500
 _REST = 3
 """For a second of work so many of rest: ingest has the rest of the machine. Some thousand rows a second still go."""
+
+MayWrite = Callable[[], bool]
+
+
+def always() -> bool:
+    """Nobody else could write."""
+    return True
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -55,12 +77,29 @@ def _old_versions(kind: type[Row], owner: str, cluster: str, before: Instant) ->
     newer = sa.exists().where(same, other.c.resource_version > table.c.resource_version, other.c.observed_at < before)
     if kind is PodSnapshot:
         pod = TABLES[GpuPod].c
-        gone = sa.exists().where(pod.cluster == cluster, pod.uid == table.c[owner], pod.gone_at < before)
+        gone: list[sa.ColumnElement[bool]] = [
+            sa.exists().where(pod.cluster == cluster, pod.uid == table.c[owner], pod.gone_at < before)
+        ]
     else:
-        gone = sa.exists().where(same, other.c.gone.is_(True), other.c.observed_at < before)
+        seen = sa.exists().where(same, other.c.gone.is_(True), other.c.observed_at < before)
+        gone = [seen, _over(table.c[owner], cluster, before)]
     return _keys(kind).where(
-        table.c.cluster == cluster, table.c.observed_at < before, sa.or_(sa.and_(older, newer), gone)
+        table.c.cluster == cluster, table.c.observed_at < before, sa.or_(sa.and_(older, newer), *gone)
     )
+
+
+def _over(uid: sa.ColumnElement[str], cluster: str, before: Instant) -> sa.ColumnElement[bool]:
+    """Whether a workload had ended before the limit, and none of its pods was there any more."""
+    workload, reference, pod = TABLES[GpuWorkload].c, TABLES[WorkloadPodReference].c, TABLES[GpuPod].c
+    ended = sa.exists().where(workload.cluster == cluster, workload.uid == uid, workload.end_at < before)
+    living = sa.exists().where(
+        reference.cluster == cluster,
+        reference.workload_uid == uid,
+        pod.cluster == cluster,
+        pod.uid == reference.pod_uid,
+        sa.or_(pod.gone_at.is_(None), pod.gone_at >= before),
+    )
+    return sa.and_(ended, sa.not_(living))
 
 
 def _keys(kind: type[Row]) -> sa.Select[Any]:
@@ -84,14 +123,16 @@ def _old_use(cluster: str, before: Instant) -> sa.Select[Any]:
     return _keys(GpuUse).where(use.cluster == cluster, use.at < before)
 
 
-async def prune(store: SqlStore, cluster: str, before: Instant, *, chunk: int = CHUNK) -> Pruned:
+async def prune(
+    store: SqlStore, cluster: str, before: Instant, *, chunk: int = CHUNK, may_write: MayWrite = always
+) -> Pruned:
     """Let go of what a cluster's ledger need not keep of the time before `before`.
 
     Raises StoreUnavailableError, StoreRefusedError; what was deleted until then stays deleted.
     """
 
     async def delete(kind: type[Row], old: sa.Select[Any]) -> int:
-        return await _delete(store, kind, old, chunk)
+        return await _delete(store, kind, old, chunk, may_write)
 
     return Pruned(
         pod_versions=await delete(PodSnapshot, _old_versions(PodSnapshot, "pod_uid", cluster, before)),
@@ -100,16 +141,18 @@ async def prune(store: SqlStore, cluster: str, before: Instant, *, chunk: int = 
         ),
         events=await delete(GpuPodsEvent, _old_events(cluster, before)),
         use=await delete(GpuUse, _old_use(cluster, before)),
-        specs=await _delete_specs(store, cluster, before, chunk),
+        specs=await _delete_specs(store, cluster, before, chunk, may_write),
     )
 
 
-async def prune_use(store: SqlStore, cluster: str, before: Instant, *, chunk: int = CHUNK) -> int:
+async def prune_use(
+    store: SqlStore, cluster: str, before: Instant, *, chunk: int = CHUNK, may_write: MayWrite = always
+) -> int:
     """Let go of measurements alone: they are many, and may be kept for a shorter time. Raises as `prune` does."""
-    return await _delete(store, GpuUse, _old_use(cluster, before), chunk)
+    return await _delete(store, GpuUse, _old_use(cluster, before), chunk, may_write)
 
 
-async def _delete(store: SqlStore, kind: type[Row], old: sa.Select[Any], chunk: int) -> int:
+async def _delete(store: SqlStore, kind: type[Row], old: sa.Select[Any], chunk: int, may_write: MayWrite) -> int:
     """Rows by their keys, oldest first, a chunk a transaction; each goes on where the one before it ended, so that rows
     that stay are looked at once.
     """
@@ -121,7 +164,7 @@ async def _delete(store: SqlStore, kind: type[Row], old: sa.Select[Any], chunk: 
             async with store.engine.connect() as connection:
                 page = old.where(time >= since).order_by(time).limit(chunk)
                 found = [tuple(row) for row in await connection.execute(page)]
-            if not found:
+            if not found or not may_write():
                 return deleted
             deleted += await _let_go(store, kind, [row[1:] for row in found])
         since = found[-1][0]
@@ -167,7 +210,7 @@ def _unused_specs(cluster: str, before: Instant) -> sa.Select[Any]:
     )
 
 
-async def _delete_specs(store: SqlStore, cluster: str, before: Instant, chunk: int) -> int:
+async def _delete_specs(store: SqlStore, cluster: str, before: Instant, chunk: int, may_write: MayWrite) -> int:
     """Specifications without versions. While they are looked for, a new pod may come that has one of them: the store
     says which are in use again. Only the cluster's own ledger calls this, and it is the only one to write.
     """
@@ -177,6 +220,7 @@ async def _delete_specs(store: SqlStore, cluster: str, before: Instant, chunk: i
         with translated(store.address):
             async with store.engine.connect() as connection:
                 unused = [(cluster, row.hash) for row in await connection.execute(_unused_specs(cluster, before))]
-            return sum([await _let_go(store, SpecBlob, unused[at : at + chunk]) for at in range(0, len(unused), chunk)])
+            chunks = (unused[at : at + chunk] for at in range(0, len(unused), chunk))
+            return sum([await _let_go(store, SpecBlob, each) for each in chunks if may_write()])
     finally:
         store.used = None

@@ -140,7 +140,13 @@ class Metering:
         now = self._clock.now()
         if self._plan.retention and now >= self._prune_at:
             self._prune_at = Instant(now + _PRUNE_EVERY)
-            deleted = await prune_use(self._store, self._reading.cluster, Instant(now - self._plan.retention))
+            before = Instant(now - self._plan.retention)
+            deleted = await prune_use(
+                self._store,
+                self._reading.cluster,
+                before,
+                may_write=self._outlet.may_write,
+            )
             log.debug("measurements pruned", rows=deleted)
 
     def _waits(self) -> bool:
