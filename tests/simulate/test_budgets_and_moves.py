@@ -161,10 +161,3 @@ def test_a_budget_that_cannot_be(old: str, new: str, fault: str, code: str) -> N
         parse_scenario("x.yaml", _SERVICE.replace(old, new))
     assert fault in refused.value.message
     assert f"BP-{code}" in [kind.value for kind in refused.value.kinds]
-
-
-def test_a_budget_of_vms_is_a_number() -> None:
-    with pytest.raises(ScenarioError, match="expected minAvailable as a number: VMs have no controller"):
-        parse_scenario(
-            "x.yaml", _VMS.replace("LIFETIME", "affinity: {}").replace("minAvailable: 0", "maxUnavailable: 1")
-        )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from bayplan.cluster.lab.toolchain import LabUnavailableError
+from bayplan.simulate import lab_run
 from bayplan.simulate.eventlog import Ended, Writer, read
 from bayplan.simulate.lab_run import LabRunError, check, on_lab
 from bayplan.simulate.run import Order, rehearse
@@ -88,3 +90,42 @@ def test_what_is_not_for_the_lab(name: str, policy: str, fault: str) -> None:
     with pytest.raises(LabRunError) as refused:
         check(_order(name, policy=policy), None)
     assert fault in refused.value.message
+
+
+class _Scene:
+    """A run of which something is heard every second: of its pods as long as there are any to decide on, else of nodes.
+
+    It stands where the run and its observer do, and where time passes.
+    """
+
+    def __init__(self, undecided: int, *, decides: bool) -> None:
+        self._run, self.observer = self, self
+        self._left, self._decides = undecided, decides
+        self.changes = self.pod_changes = self.ready = self.seconds = 0
+        self.seats: dict[str, object] = {}
+
+    def undecided(self) -> int:
+        return self._left
+
+    async def sleep(self, span: float) -> None:
+        self.seconds += int(span)
+        self.changes += bool(self._left)
+        if self._decides and self._left:
+            self._left -= 1
+            self.pod_changes += 1
+
+
+async def test_however_many_pods_there_are_each_decision_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = _Scene(500, decides=True)
+    monkeypatch.setattr(lab_run, "asyncio", scene)
+    await lab_run._LabRun._rest(cast(Any, scene), lambda: False)
+    assert (scene.undecided(), scene.seconds) == (0, 501)
+
+
+async def test_a_decision_that_does_not_come_is_not_waited_for_while_nodes_are_heard_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = _Scene(2, decides=False)
+    monkeypatch.setattr(lab_run, "asyncio", scene)
+    with pytest.raises(LabRunError, match="2 pods without a decision after 121 seconds"):
+        await lab_run._LabRun._rest(cast(Any, scene), lambda: False)

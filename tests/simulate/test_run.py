@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,26 @@ def test_an_interrupted_run_leaves_a_valid_log(tmp_path: Path) -> None:
         summary = asyncio.run(rehearsal.rehearse(stopping=lambda: rehearsal.run.observer.running > 10))
     assert not summary.complete
     assert [*read(tmp_path / "log")][-1] == eventlog.Ended(t=summary.reached, complete=False)
+
+
+@pytest.mark.parametrize(
+    "there", [pytest.param(True, id="one that others could read"), pytest.param(False, id="a new one")]
+)
+def test_a_log_holds_whole_specs_and_so_is_its_owners_alone(tmp_path: Path, there: bool) -> None:
+    path = tmp_path / "log"
+    if there:
+        path.write_text("old")
+        path.chmod(0o644)
+    with Writer(path) as log:
+        log.write(eventlog.Gone(t=1.0, pod="a/b"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [*read(path)] == [eventlog.Gone(t=1.0, pod="a/b")]
+
+
+def test_what_is_no_file_keeps_its_rights() -> None:
+    before = Path(os.devnull).stat().st_mode
+    Writer(Path(os.devnull)).close()
+    assert Path(os.devnull).stat().st_mode == before
 
 
 def test_a_log_that_was_cut_off_is_read_up_to_there(tmp_path: Path) -> None:

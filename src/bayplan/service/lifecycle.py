@@ -12,7 +12,8 @@ On SIGTERM, on Ctrl-C or when the terminal goes (SIGHUP): `stopping` is true at 
 returns, so the body can end; then the parts are closed, the youngest first (a task is cancelled and awaited, a closer
 is called), all within `shutdown.grace`, of which the body may use half. A second Ctrl-C ends the process at once. A
 task that fails stops the service, and its error is raised. Exit code: 0, after Ctrl-C 130, and 1 when the grace is over
-and something still holds on.
+and something still holds on. What has an end of its own (`finite`) was cut short by any of these signals, and says so:
+143 after SIGTERM, 129 after SIGHUP.
 """
 
 from __future__ import annotations
@@ -39,10 +40,16 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-INTERRUPTED = 130  # what a shell reports of a process that Ctrl-C ended
+
+def exit_code_of(number: int) -> int:
+    """What a shell reports of a process that a signal ended."""
+    return 128 + number
 
 
-def _asked_to_stop() -> list[signal.Signals]:
+INTERRUPTED = exit_code_of(signal.SIGINT)
+
+
+def asked_to_stop() -> list[signal.Signals]:
     """The signals that mean: end well. A hangup that was to be ignored (nohup) still is."""
     hangup = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]
     return [signal.SIGTERM, signal.SIGINT, *hangup]
@@ -60,9 +67,17 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Service:
-    """A process with parts. `endpoint=False` leaves the health endpoint out."""
+    """A process with parts. `endpoint=False` leaves the health endpoint out; `finite` has an end of its own."""
 
-    def __init__(self, name: str, settings: Settings, *, clock: Clock | None = None, endpoint: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        endpoint: bool = True,
+        finite: bool = False,
+    ) -> None:
         self.name = name
         self.settings = settings
         self.clock = clock or SystemClock()
@@ -71,6 +86,7 @@ class Service:
         self.stopping = False
         self.exit_code = 0
         self._endpoint = endpoint
+        self._finite = finite
         self._stop = asyncio.Event()
         self._parts: list[_Part] = []
         self._errors: list[BaseException] = []
@@ -86,7 +102,7 @@ class Service:
             self.on_close("health endpoint", self.health.close)
         if threading.current_thread() is threading.main_thread():
             # signal.signal, not the loop's own: it is heard even while the loop is held up by a long computation.
-            self._previous = {each: signal.signal(each, self._on_signal) for each in _asked_to_stop()}
+            self._previous = {each: signal.signal(each, self._on_signal) for each in asked_to_stop()}
         self.health.set_ready()
         log.info("started", service=self.name)
         return self
@@ -135,8 +151,8 @@ class Service:
             cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a live display may have hidden it
             os.write(2, cursor + b"interrupted again: ended at once\n")
             os._exit(INTERRUPTED)
-        if number == signal.SIGINT:
-            self.exit_code = INTERRUPTED
+        if number == signal.SIGINT or self._finite:
+            self.exit_code = exit_code_of(number)
         self.stopping = True
         self._loop.call_soon_threadsafe(self.stop, signal.Signals(number).name)
 
@@ -200,12 +216,13 @@ def run(
     *,
     clock: Clock | None = None,
     endpoint: bool = True,
+    finite: bool = False,
 ) -> int:
     """Run a service to its end and return the exit code. What `main` or a task raises comes out."""
 
     async def whole() -> int:
         try:
-            async with Service(name, settings, clock=clock, endpoint=endpoint) as service:
+            async with Service(name, settings, clock=clock, endpoint=endpoint, finite=finite) as service:
                 await main(service)
         except StopTimedOut as late:
             # asyncio.run would wait for what ignores its cancellation, without end. The grace is over: so are we.

@@ -12,20 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.kinds import Kind
 from bayplan.cluster.port import Cluster
-from bayplan.model.clock import SECOND, Instant, VirtualClock
+from bayplan.model.clock import Instant, VirtualClock
 from bayplan.model.errors import ApiError, TooManyRequests
 from bayplan.simulate.actions import Action, Create, Evict, MayLeave
 from bayplan.simulate.deeds import Doer
 from bayplan.simulate.director import Director
 from bayplan.simulate.driver import do, told
 from bayplan.simulate.load import Load
-from bayplan.simulate.migrations import Migrations
+from bayplan.simulate.migrations import AGAIN, Migrations
 from bayplan.simulate.observer import Observer
 from bayplan.simulate.scenario import Scenario
 from bayplan.simulate.timeline import Deeds
 
-_AGAIN = 5 * SECOND
-"""After which an eviction that a budget forbade is asked for again, as kubectl drain does."""
 _STEP = 500
 """Reconciles between two looks at whether to stop."""
 
@@ -67,21 +65,35 @@ class Acting:
         except ApiError as error:
             if told(action) not in self._forbidden:
                 self.denied(action, error, now)
-            if isinstance(action, Create):
-                self.migrations.not_made((action.made.namespace, action.made.name))
-            if self._asks_again(action, error):
-                self._forbidden.add(told(action))
-                self.load.later(now + _AGAIN - self.start, action)
+            await self._refused(action, error, now)
         else:
             if isinstance(action, MayLeave):
                 await self.act(self.migrations.allowed(action), now)
+            elif isinstance(action, Evict) and self.migrations.leaves((action.namespace, action.name)):
+                self.migrations.left((action.namespace, action.name))
 
-    def _asks_again(self, action: Action, error: ApiError) -> bool:
-        """Whether it is a budget that forbids it, and somebody waits until it does not."""
-        for_now = isinstance(error, TooManyRequests)
-        if isinstance(action, MayLeave):
-            return self.migrations.forbidden(action, for_now=for_now)
-        return for_now and isinstance(action, Evict)
+    async def _refused(self, action: Action, error: ApiError, now: Instant) -> None:
+        """What a refusal leads to: where a budget forbids something for now, it may be asked for again."""
+        migrations, offset = self.migrations, now - self.start
+        match action:
+            case Create(made):
+                migrations.not_made((made.namespace, made.name), error, offset)
+            case MayLeave() if migrations.forbidden(action, error, offset):
+                self._ask_again(action, offset)
+            case Evict(_, namespace, name) if migrations.leaves((namespace, name)):
+                back = migrations.kept((namespace, name), error, offset)
+                if back is None:
+                    self._forbidden.add(told(action))
+                else:
+                    await self.act(back, now)
+            case Evict() if isinstance(error, TooManyRequests):
+                self._ask_again(action, offset)
+            case _:
+                pass
+
+    def _ask_again(self, action: Action, offset: int) -> None:
+        self._forbidden.add(told(action))
+        self.load.later(offset + AGAIN, action)
 
     async def happen(self, now: Instant) -> bool:
         """Let the events happen that are due; whether there were any."""

@@ -21,6 +21,12 @@ class Create(Action, frozen=True):
     made: Made
 
 
+class CreateOwned(Create, frozen=True):
+    """Create an object that another one owns, which is created before it unless it is there."""
+
+    owner: Made
+
+
 class Target(Action, frozen=True):
     """Something done to an object that is there, or was."""
 

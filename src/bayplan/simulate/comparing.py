@@ -33,13 +33,25 @@ class Measure(msgspec.Struct, frozen=True):
     more_is_better: bool
     of: Callable[[Summary], float | None]
     """None: the run has nothing to say about it."""
+    at_least: Callable[[Summary], bool] = lambda _: False
+    """Whether it is more, and the run ended too early to say by how much."""
+
+
+def _wait(share: str) -> Measure:
+    return Measure(
+        f"wait, {share}",
+        "s",
+        False,
+        lambda run: getattr(run.waits, share) if run.waits else None,
+        lambda run: run.waits is not None and share in run.waits.at_least,
+    )
 
 
 MEASURES = (
     Measure("pending at the end", "pods", False, lambda run: float(run.pending)),
-    Measure("wait, p50", "s", False, lambda run: run.waits.p50 if run.waits else None),
-    Measure("wait, p90", "s", False, lambda run: run.waits.p90 if run.waits else None),
-    Measure("wait, p99", "s", False, lambda run: run.waits.p99 if run.waits else None),
+    _wait("p50"),
+    _wait("p90"),
+    _wait("p99"),
     Measure("placed", "pods", True, lambda run: float(run.placed)),
     Measure("CPU requested", "%", True, lambda run: _PERCENT * run.cpu),
     Measure("GPU requested", "%", True, lambda run: _PERCENT * run.gpu),
@@ -69,6 +81,8 @@ class Line(msgspec.Struct, frozen=True):
     more_is_better: bool
     values: dict[str, Interval]
     differences: dict[str, Interval]
+    at_least: tuple[str, ...] = ()
+    """The policies under which it is at least that in some run: pods that were never placed waited on."""
 
 
 def interval(values: Sequence[float]) -> Interval:
@@ -100,16 +114,21 @@ def compared(runs: Mapping[str, Sequence[Summary]], measures: Sequence[Measure] 
                 measure.more_is_better,
                 {policy: interval(group) for policy, group in values.items()},
                 {policy: interval(group) for policy, group in pairs.items()},
+                tuple(policy for policy, group in runs.items() if any(map(measure.at_least, group))),
             )
         )
     return lines
 
 
 def verdict(lines: Sequence[Line], policies: Sequence[str]) -> list[str]:
-    """In words, one sentence for each policy but the first."""
+    """In words, one sentence for each policy but the first, and what is more than it is told to be."""
     first, *others = policies
-    return [f"{policy} against {first}: {_sentence([line for line in lines if policy in line.differences], policy)}."
+    told = [f"{policy} against {first}: {_sentence([line for line in lines if policy in line.differences], policy)}."
             for policy in others]  # fmt: skip
+    open_ended = [f"{line.measure} ({', '.join(line.at_least)})" for line in lines if line.at_least]
+    if open_ended:
+        told.append(f"at least that, since pods that were never placed waited to the end: {', '.join(open_ended)}.")
+    return told
 
 
 def _sentence(lines: Sequence[Line], policy: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.port import Cluster, PatchType
 from bayplan.model.clock import SECOND, Instant
-from bayplan.model.errors import ApiError, TooManyRequests
-from bayplan.simulate.actions import Action, Create, Delete, Evict, MayLeave, Patch, Scale, Target
+from bayplan.model.errors import AlreadyExists, ApiError, TooManyRequests
+from bayplan.simulate.actions import Action, Create, CreateOwned, Delete, Evict, MayLeave, Patch, Scale, Target
+from bayplan.simulate.manifests import Doc, Made
+from bayplan.simulate.vms.launcher import owner_reference
 from bayplan.simulate.vms.reasons import forbidden_by
 
 
@@ -20,6 +22,8 @@ async def passing(cluster: EmbeddedCluster, at: Instant) -> None:
 async def do(action: Action, cluster: Cluster) -> None:
     """Do one thing. Raises ApiError when it is refused."""
     match action:
+        case CreateOwned(made, owner):
+            await cluster.create(made.kind, await _owned(made, owner, cluster), made.namespace)
         case Create(made):
             await cluster.create(made.kind, made.body, made.namespace)
         case Delete(kind, namespace, name):
@@ -34,6 +38,16 @@ async def do(action: Action, cluster: Cluster) -> None:
             await cluster.patch(kind, patch, name, namespace, type=PatchType.MERGE)
         case _:
             raise TypeError(f"no way to do {action!r}")
+
+
+async def _owned(made: Made, owner: Made, cluster: Cluster) -> Doc:
+    """The document of an object that names its owner."""
+    try:
+        found = await cluster.create(owner.kind, owner.body, owner.namespace)
+    except AlreadyExists:
+        found = await cluster.get(owner.kind, owner.name, owner.namespace)
+    meta = {**made.body["metadata"], "ownerReferences": [owner_reference(found.name, found.uid)]}
+    return {**made.body, "metadata": meta}
 
 
 def denial(action: Action, error: ApiError) -> str:

@@ -9,9 +9,11 @@ from msgspec import Meta
 
 from bayplan.service.durations import Duration
 
+MOST = 1_000_000
+"""Of anything that is counted: more would fit into no machine's memory, and is a slip of the hand."""
 Positive = Annotated[float, Meta(gt=0)]
-Count = Annotated[int, Meta(ge=0)]
-Some = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Some = Annotated[int, Meta(ge=1, le=MOST)]
 Level = Annotated[float, Meta(ge=0, le=1)]
 Share = Annotated[str, Meta(pattern=r"^[0-9]+%$")]
 Name = Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)]

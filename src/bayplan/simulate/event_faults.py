@@ -8,11 +8,13 @@ import msgspec
 
 from bayplan.cluster.kinds import Kind
 from bayplan.simulate.fault_kinds import Fault, FaultKind
-from bayplan.simulate.scenario import Arrivals, Scenario
+from bayplan.simulate.scenario import Arrivals, Scenario, VmGroup
 from bayplan.simulate.scenario_faults import one_of, twice
 from bayplan.simulate.scenario_ground import SCALABLE, Ground
 from bayplan.simulate.timeline import (
+    SHARES,
     AddNodes,
+    Bound,
     Deeds,
     Event,
     Fewer,
@@ -26,6 +28,8 @@ from bayplan.simulate.timeline import (
 
 _LEAST_EVERY = 1_000_000
 _UNDONE = ("fail", "cordon")
+_DIGITS = 10
+"""More than any number of a group has."""
 
 
 def references(scenario: Scenario, ground: Ground) -> Iterator[Fault]:
@@ -69,6 +73,16 @@ def _condition(path: str, event: Event, when: When, names: list[str]) -> Iterato
             yield Fault(f"{path}.when.{key}", "expected above or below", FaultKind.MISSING)
         elif bound.above is not None and bound.below is not None and bound.above >= bound.below:
             yield Fault(f"{path}.when.{key}", "expected above to be less than below", FaultKind.TOGETHER)
+        if key in SHARES:
+            yield from _shares(f"{path}.when.{key}", bound)
+
+
+def _shares(path: str, bound: Bound) -> Iterator[Fault]:
+    """What could never hold, or always: requests are never more than all there is."""
+    for side, number in (("above", bound.above), ("below", bound.below)):
+        if number is not None and not 0 <= number <= 1:
+            message = f"expected a share of all nodes', 0 to 1, got {number:g}"
+            yield Fault(f"{path}.{side}", message, FaultKind.VALUE)
 
 
 def _named(path: str, key: str, deed: object, scenario: Scenario, ground: Ground) -> Iterator[Fault]:
@@ -80,8 +94,7 @@ def _named(path: str, key: str, deed: object, scenario: Scenario, ground: Ground
             yield one_of(f"{path}.group", "a group of nodes", group, groups)
         case Migrate():
             vms = [each.name for each in scenario.vms]
-            ids = [f"{each.name}-{number}" for each in scenario.vms for number in range(1, each.count + 1)]
-            if deed.vms not in vms and deed.vms not in ids:
+            if deed.vms not in vms and not any(_is_one_of(deed.vms, each) for each in scenario.vms):
                 yield one_of(f"{path}.vms", "VMs", deed.vms, vms)
             for end, name in (("from", deed.from_), ("to", deed.to)):
                 if name and not _is_node(name, groups, ground):
@@ -104,6 +117,13 @@ def _picked(path: str, key: str, pick: Pick, groups: list[str], ground: Ground) 
             yield Fault(f"{path}.{narrower}", f"expected either names of nodes or {narrower}", FaultKind.TOGETHER)
     if pick.for_ is not None and key not in _UNDONE:
         yield Fault(f"{path}.for", f"expected with {' and '.join(_UNDONE)} only", FaultKind.TOGETHER)
+
+
+def _is_one_of(name: str, group: VmGroup) -> bool:
+    """Whether a VM of a group has the name from the start."""
+    of, _, number = name.rpartition("-")
+    plain = number.isascii() and number.isdecimal() and not number.startswith("0")
+    return of == group.name and plain and len(number) < _DIGITS and int(number) <= group.count
 
 
 def _is_node(name: str, groups: list[str], ground: Ground) -> bool:

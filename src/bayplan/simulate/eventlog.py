@@ -7,7 +7,8 @@
 
 `t` is seconds since the scenario's start. A log begins with one Began and finishes with one Ended, which says whether
 the run came to its end. Pods of one template share one Template line, so Created lines stay short and a run can still
-be replayed from its log. Nothing in a log depends on the machine or on when it was written.
+be replayed from its log. Nothing in a log depends on the machine or on when it was written. It holds whole specs of
+pods, so it is its owner's alone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from bayplan.model.errors import PermanentError
+from bayplan.simulate.private import open_private
 
 
 class EventLogError(PermanentError):
@@ -130,6 +132,16 @@ class Denied(Line, frozen=True, kw_only=True, tag="denied"):
     reason: str
 
 
+class Stayed(Line, frozen=True, kw_only=True, tag="stayed"):
+    """A VM was to migrate and did not."""
+
+    vm: str
+    """Namespace and id, with a slash."""
+    node: str
+    """The one that it was to leave."""
+    reason: str
+
+
 class Sample(Line, frozen=True, kw_only=True, tag="sample"):
     """How the cluster stands. Shares are of all that nodes have."""
 
@@ -154,7 +166,8 @@ class Ended(Line, frozen=True, kw_only=True, tag="ended"):
     complete: bool
 
 
-AnyLine = Began | NodeLine | Template | Created | Placed | Refused | Phase | Gone | Happened | Denied | Sample | Ended
+_OfPods = Template | Created | Placed | Refused | Phase | Gone | Stayed
+AnyLine = Began | NodeLine | _OfPods | Happened | Denied | Sample | Ended
 _ENCODE = msgspec.json.Encoder().encode
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(AnyLine)
 
@@ -163,7 +176,7 @@ class Writer:
     """A log that is being written. Without a path it goes nowhere."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._file = None if path is None else path.open("wb")
+        self._file = None if path is None else open_private(path)
 
     def write(self, line: Line) -> None:
         """Add a line."""

@@ -1,50 +1,84 @@
-"""Counting GPUs as a device plugin offers them: whole ones, and shares of time-sliced ones.
+"""Counting GPUs as device plugins offer them, by the ledger's own rule, so that a run and a ledger tell the same.
 
-A node whose GPUs are shared offers `nvidia.com/gpu.shared`, as many of each GPU as its label `nvidia.com/gpu.replicas`
-says, so a share is that fraction of a GPU.
+What is a GPU is a matter of vendors, and into how many pieces a node's are cut one of its labels: see
+`ledger/differ/gpus.py`. Only the shares that our own schedulers hand out, by an annotation, are nothing a device plugin
+knows of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from bayplan.ledger.differ.gpus import GpuVendors, capacity
+from bayplan.ledger.rows import MILLI
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod, PodSpec
-from bayplan.model.resources import amounts, pod_requests
+from bayplan.model.resources import pod_requests
 from bayplan.scheduling.gpus.asking import SHARE
 
-WHOLE = "nvidia.com/gpu"
-SHARED = "nvidia.com/gpu.shared"
-REPLICAS = "nvidia.com/gpu.replicas"
-PRODUCT = "nvidia.com/gpu.product"
+_VENDORS = GpuVendors()
 
 
-def replicas(node: Node) -> int:
-    """How many pods may share one of a node's GPUs."""
-    text = node.metadata.labels.get(REPLICAS, "")
-    return int(text) if text.isascii() and text.isdecimal() and int(text) else 1
-
-
-def gpus_of_node(node: Node) -> int:
+def gpus_offered(node: Node) -> float:
     """The GPUs a node has to give."""
-    offered = amounts(node.status.allocatable)
-    return offered.get(WHOLE, 0) + offered.get(SHARED, 0) // replicas(node)
+    return sum(capacity(node.status.allocatable, _VENDORS, [], node.metadata.labels).values()) / MILLI
 
 
-def gpus_of_pod(pod: Pod, replicas_of_node: int) -> float:
-    """The GPUs a pod holds on a node."""
+def is_cut(node: Node) -> bool:
+    """Whether pods share some of a node's GPUs, each offered in pieces."""
+    labels = node.metadata.labels
+    return any(_VENDORS.pieces(name, labels) > 1 for name in _devices(node.status.allocatable))
+
+
+def gpus_of_pod(pod: Pod, labels: Mapping[str, str]) -> float:
+    """The GPUs a pod holds on a node with these labels."""
     requests = pod_requests(pod) if _speaks_of_gpus(pod.spec) else {}
-    return gpus_asked(requests, pod.metadata.annotations.get(SHARE, ""), replicas_of_node)
+    return gpus_asked(requests, pod.metadata.annotations.get(SHARE, ""), labels)
 
 
 def _speaks_of_gpus(spec: PodSpec) -> bool:
     """Whether it is worth adding up what is asked for."""
     containers = (*spec.containers, *spec.init_containers)
     asked = (spec.overhead, *(each.resources.requests for each in containers))
-    return any(WHOLE in each or SHARED in each for each in asked)
+    return any(_devices(each) for each in asked)
 
 
-def gpus_asked(requests: Mapping[str, int], share: str, replicas_of_node: int) -> float:
+def _devices(resources: Iterable[str]) -> list[str]:
+    return [name for name in resources if _VENDORS.of(name) is not None]
+
+
+def gpus_asked(requests: Mapping[str, int], share: str, labels: Mapping[str, str]) -> float:
     """The GPUs that are asked for; `share` is the annotation with thousandths of one."""
-    gpus = requests.get(WHOLE, 0) + requests.get(SHARED, 0) / replicas_of_node
+    counted = _VENDORS.counted(requests) if requests else {}
+    gpus = sum(amount // _VENDORS.pieces(name, labels) for name, amount in counted.items()) / MILLI
     return gpus + int(share) / 1000 if share.isdecimal() and not gpus else gpus
+
+
+# --- as `bayplan up` draws them: one cell for each GPU, of as many slots as the most finely cut one has
+
+
+def slots_each(node: Node) -> int:
+    """How many pods may share one of a node's GPUs."""
+    labels = node.metadata.labels
+    return max((_VENDORS.pieces(name, labels) for name in _devices(node.status.allocatable)), default=1)
+
+
+def slots_of(resources: Mapping[str, int], node: Node) -> int:
+    """The slots that amounts of resources take on a node, or that it has: a GPU that is not cut takes a whole cell."""
+    each, labels = slots_each(node), node.metadata.labels
+    return sum(resources[name] * each // _VENDORS.pieces(name, labels) for name in _devices(resources))
+
+
+def model_of(node: Node) -> str:
+    """The model of a node's GPUs in a word: `NVIDIA-H100-80GB-HBM3` is an H100."""
+    for name in sorted(_devices(node.status.allocatable)):
+        if model := _VENDORS.model(name, node.metadata.labels):
+            return model.removeprefix("NVIDIA-").split("-")[0] if name.startswith("nvidia.com/") else model
+    return ""
+
+
+def asked_text(requests: Mapping[str, int]) -> str:
+    """`8 GPU`, `1 share`, `2 gaudi`; empty where none is asked for."""
+    words = {"gpu": "GPU", "gpu.shared": "share"}
+    shorts = [(requests[name], name.rpartition("/")[2]) for name in sorted(_devices(requests)) if requests[name]]
+    return ", ".join(f"{amount} {words.get(short, short)}" for amount, short in shorts)

@@ -9,33 +9,50 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bayplan.cluster.kinds import NODE, POD, SERVICE_ACCOUNT, Kind
+from bayplan.cluster.embedded.scheduler_file import load_configuration
+from bayplan.cluster.kinds import (
+    CUSTOM_RESOURCE_DEFINITION,
+    NODE,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    SERVICE_ACCOUNT,
+    Kind,
+)
 from bayplan.cluster.lab.lab import Lab, LabOptions
 from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.cluster.live.reflector import Reflector
 from bayplan.cluster.live.reflector_core import Change
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Clock, Instant, SystemClock
-from bayplan.model.errors import NotFound, PermanentError
+from bayplan.model.errors import AlreadyExists, NotFound, PermanentError
+from bayplan.model.meta import condition
 from bayplan.model.nodes import Node
+from bayplan.model.pods import Pod
+from bayplan.model.policies import PodDisruptionBudget
+from bayplan.scheduling.decision import Decision
+from bayplan.scheduling.framework import Profile
 from bayplan.scheduling.policies import STRATEGIES
 from bayplan.service.yaml_lines import read_yaml
 from bayplan.simulate import eventlog
 from bayplan.simulate.actions import Create
+from bayplan.simulate.policy import configuration
 from bayplan.simulate.run import Order, Run
 from bayplan.simulate.scenario import Scenario
 from bayplan.simulate.summary import Summary
-from bayplan.simulate.wishes import Wishes
+from bayplan.simulate.vm_owners import with_owners
+from bayplan.simulate.vms.launcher import REMINDED, VIRTUAL_MACHINE, definition
+from bayplan.simulate.vms.placing import is_established
+from bayplan.simulate.wishes import Wishes, judged
 
 _QUIET = 1.0
 """Seconds without a change after which everybody is taken to be done."""
 _NOT_READY = "node.kubernetes.io/not-ready"
 _PATIENCE = 120.0
-"""Seconds that a decision is waited for."""
+"""Seconds that a decision is waited for, from the last one on."""
 
 
 class LabRunError(PermanentError):
@@ -103,9 +120,15 @@ async def on_lab(
     lab = await asyncio.to_thread(lambda: Lab(options, name="simulate").__enter__())
     try:
         async with LiveCluster.find(lab.kubeconfig) as cluster:
-            return await _LabRun(order, cluster, log).go(stopping)
+            return await _LabRun(order, cluster, log, _profiles(order, scheduler_config)).go(stopping)
     finally:
         await asyncio.to_thread(lab.close)
+
+
+def _profiles(order: Order, file: Path | None) -> Mapping[str, Profile]:
+    """By what the scheduler there decides, for ours to tell its reasons."""
+    found = configuration(order.scenario, order.policy, order.seed) if file is None else load_configuration(file)
+    return found.by_name()
 
 
 def _configured(policy: str, file: Path | None) -> dict[str, Any] | None:
@@ -129,10 +152,15 @@ def _configured(policy: str, file: Path | None) -> dict[str, Any] | None:
 
 
 class _LabRun:
-    def __init__(self, order: Order, cluster: LiveCluster, log: eventlog.Writer) -> None:
+    def __init__(
+        self, order: Order, cluster: LiveCluster, log: eventlog.Writer, profiles: Mapping[str, Profile]
+    ) -> None:
         self._clock = _Jumping()
         self._cluster = cluster
-        self._run = Run(order, cluster, Instant(self._clock.now() // SECOND * SECOND), log, Wishes())
+        start = Instant(self._clock.now() // SECOND * SECOND)
+        self._run = Run(order, cluster, start, log, Wishes(self._judge))
+        self._profiles = profiles
+        self._owned = [group.name for group in with_owners(order.scenario)]
         self._known: dict[tuple[Kind, tuple[str, str]], Object] = {}
         self._settled = False
         """Whether every node takes pods."""
@@ -141,9 +169,12 @@ class _LabRun:
         """From rest to rest, until nothing is due any more."""
         run = self._run
         async with self._watching():
+            if self._owned:
+                await self._define()
             while not stopping():
                 at = min((each for each in (run.load.next_at, run.next_event) if each is not None), default=None)
                 if at is None or at > run.end:
+                    self._clock.jump(run.end)
                     run.sample(self._clock.now())
                     return run.finish(self._clock.now(), complete=True)
                 self._clock.jump(at)
@@ -151,10 +182,59 @@ class _LabRun:
                     await self._ready_for(timed.action)
                     await run.act(timed.action, self._clock.now())
                 await self._rest(stopping)
+                if self._owned:
+                    await self._counted(stopping)
                 while await run.happen(self._clock.now()):
                     await self._rest(stopping)
                 run.sample(self._clock.now())
+            run.sample(self._clock.now())
         return run.finish(self._clock.now(), complete=False)
+
+    async def _define(self) -> None:
+        """Let the cluster know VirtualMachines. Raises LabRunError when that takes too long."""
+        with contextlib.suppress(AlreadyExists):
+            await self._cluster.create(CUSTOM_RESOURCE_DEFINITION, definition())
+        name = VIRTUAL_MACHINE.resource
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                established = False
+                while not established:
+                    await asyncio.sleep(0.05)
+                    established = is_established(await self._cluster.get(CUSTOM_RESOURCE_DEFINITION, name))
+        except TimeoutError as error:
+            raise LabRunError(f"VirtualMachine is not established after {_PATIENCE:.0f} seconds") from error
+
+    async def _counted(self, stopping: Callable[[], bool]) -> None:
+        """Until all budgets know how many pods they may spare. Raises LabRunError when that takes too long.
+
+        kube-controller-manager hears of a new kind after half a minute only, and then has to be reminded of a budget
+        that it has given up (vms/migrating).
+        """
+        waited = 0.0
+        while not stopping() and (open_ := await self._uncounted()):
+            if waited > _PATIENCE:
+                raise LabRunError(f"budgets not counted after {waited:.0f} seconds: {', '.join(open_)}")
+            for source in self._run.load.vms:
+                pods = [each.pod for each in source.there.values() if source.name in self._owned]
+                there = [pod for pod in pods if self._run.observer.place_of((source.group.namespace, pod))]
+                for pod in there[:1]:
+                    patch = {"metadata": {"annotations": {REMINDED: f"{waited:.0f}"}}}
+                    await self._cluster.patch(POD, patch, pod, source.group.namespace)
+            await asyncio.sleep(_QUIET)
+            waited += _QUIET
+
+    async def _uncounted(self) -> list[str]:
+        found = []
+        for item in (await self._cluster.list(POD_DISRUPTION_BUDGET)).items:
+            status = item.view(PodDisruptionBudget).status
+            told = condition(status.conditions, "DisruptionAllowed")
+            failed = told is None or told.reason == "SyncFailed"
+            if failed or status.observed_generation != item.meta.generation:
+                found.append(item.name)
+        return found
+
+    def _judge(self, pod: Pod) -> Decision:
+        return judged([*self._known.values()], pod, self._profiles.get(pod.spec.scheduler_name))
 
     async def _ready_for(self, action: object) -> None:
         """A namespace takes pods once it has its service account, and the first pods shall find all nodes.
@@ -189,13 +269,13 @@ class _LabRun:
                 return
 
     async def _rest(self, stopping: Callable[[], bool]) -> None:
-        """Until nobody has anything to do. Raises LabRunError when that takes too long."""
+        """Until nobody has anything to do, however long it takes. Raises LabRunError when nothing comes of it."""
         seen = self._run.observer
         waited, before = 0.0, -1
         while not stopping() and (before != seen.changes or seen.undecided() or seen.ready < len(seen.seats)):
-            before = seen.changes
+            before, done = seen.changes, (seen.pod_changes, seen.ready)
             await asyncio.sleep(_QUIET)
-            waited += _QUIET
+            waited = waited + _QUIET if done == (seen.pod_changes, seen.ready) else 0.0
             if waited > _PATIENCE:
                 raise LabRunError(f"{seen.undecided()} pods without a decision after {waited:.0f} seconds")
 

@@ -1,8 +1,8 @@
 """An embedded cluster with what a scenario needs and nothing else: the controllers of its kinds, and no Events.
 
 A change of a pod is shown to every controller that watches pods, so each one that could never do anything costs a part
-of every pod. What is left out here has nothing to do in a scenario: no file can bring a CronJob, a Service or a kind of
-its own.
+of every pod. What is left out here has nothing to do in a scenario: no file can bring a CronJob or a Service, and of
+kinds of their own VirtualMachines alone, where budgets ask for them (vm_owners).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bayplan.cluster.embedded.controllers.quota import QuotaController
 from bayplan.cluster.embedded.controllers.replica_set import ReplicaSetController
 from bayplan.cluster.embedded.controllers.stateful_set import StatefulSetController
 from bayplan.cluster.embedded.controllers.taint_eviction import TaintEviction
+from bayplan.cluster.embedded.custom.controller import CustomResourceDefinitionController
 from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.kubelet.behaviour import Defaults
 from bayplan.cluster.embedded.kubelet.controller import KubeletController
@@ -31,6 +32,7 @@ from bayplan.model.clock import Clock
 from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.simulate.brisk import BriskKubelet
 from bayplan.simulate.scenario import Scenario
+from bayplan.simulate.vm_owners import with_owners
 
 _ALWAYS: tuple[type, ...] = (SchedulerController, KubeletController, NodeRegistry, NodeLifecycle)
 _OF_KIND: dict[str, tuple[type, ...]] = {
@@ -66,6 +68,8 @@ def _wanted(scenario: Scenario) -> tuple[type, ...]:
         found.add(QuotaController)
     if scenario.budgets:
         found.add(DisruptionController)
+    if with_owners(scenario):
+        found.add(CustomResourceDefinitionController)
     tainted = any(taint.get("effect") == "NoExecute" for group in scenario.nodes for taint in group.taints)
     if tainted or scenario.outages or scenario.events:
         found.update(_OF_TROUBLE)

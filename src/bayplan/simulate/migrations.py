@@ -1,21 +1,25 @@
-"""VMs on their way: a pod that may go anywhere but back, and the old one that goes once the copy is complete.
+"""VMs on their way: a pod that may go anywhere but back, and the old one that goes once the new one can take over.
 
-    budgets would let it go -> target created -> placed -> memory copied -> source evicted
+    budgets would let it go -> target created -> placed -> memory copied, and target runs -> source evicted
 
-A migration that finds no place, or whose VM changes its memory faster than the network takes it, leaves the VM where
-it is. Copies that run together share the links of their nodes, by simulate/vms' closed form. While a disruption budget
-forbids the move it waits, or is given up, as the scenario says.
+It is done when the source's eviction was granted. Whatever fails before that lets the target go and leaves the VM where
+it is: no place, a VM that changes its memory faster than the network takes it, a budget. Copies that run together share
+the links of their nodes, by simulate/vms' closed form. While a disruption budget forbids the move it waits, or is given
+up, as the scenario says.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 
 from bayplan.cluster.kinds import POD
 from bayplan.model.clock import SECOND
+from bayplan.model.errors import ApiError, TooManyRequests
+from bayplan.simulate import eventlog
 from bayplan.simulate.actions import Action, Create, Delete, Evict, MayLeave
 from bayplan.simulate.chance import Offset
 from bayplan.simulate.load import Load
@@ -24,8 +28,16 @@ from bayplan.simulate.scenario import Scenario
 from bayplan.simulate.seats import PodKey
 from bayplan.simulate.sources import Placed, VmSource
 from bayplan.simulate.timeline import Migrate
-from bayplan.simulate.vms.precopy import Links, Transfer, precopy
+from bayplan.simulate.vms.precopy import TIMEOUT, Links, Transfer, precopy
+from bayplan.simulate.vms.reasons import forbidden_by
 from bayplan.simulate.vms.vm import GIBI
+
+AGAIN = 5 * SECOND
+"""After which an eviction that a budget forbade is asked for again, as kubectl drain does."""
+_NEVER_ARRIVES = "its memory changes as fast as it can be sent"
+_LATE = f"the copy was not complete after {TIMEOUT:.0f}s"
+_GONE = "the VM is gone"
+_TARGET_GONE = "the target is gone"
 
 
 class _Move(msgspec.Struct, frozen=True):
@@ -46,6 +58,16 @@ class _Move(msgspec.Struct, frozen=True):
         return self.source.group.namespace, self.there.next_pod
 
 
+class _Copied(msgspec.Struct):
+    """A move whose memory has arrived, and which ends once its target runs and its source may go."""
+
+    move: _Move
+    again: Offset
+    """When it is looked at again, whatever happens before."""
+    forbidden: bool = False
+    """Whether a budget forbade the eviction: then nothing is asked before that."""
+
+
 class Migrations:
     """All migrations of a run."""
 
@@ -57,18 +79,25 @@ class Migrations:
         self._asking: dict[PodKey, _Move] = {}
         self._waiting: list[_Move] = []
         self._copying: dict[str, _Move] = {}
+        self._copied: dict[PodKey, _Copied] = {}
+        """By the pod that is left."""
         self._links = Links(self._network)
-        self.done = self.refused = 0
+        self.done = 0
+        self.refusals: Counter[str] = Counter()
+        """Those that did not come about, by reason."""
 
     @property
     def under_way(self) -> bool:
-        """Whether a decision, or the end of a copy, is waited for."""
-        return bool(self._waiting or self._copying)
+        """Whether a decision, the end of a copy, or a target's start is waited for."""
+        return bool(self._waiting or self._copying or self._copied)
 
     @property
     def next_at(self) -> Offset | None:
-        """When the next copy is complete, if no other begins before: the first instant after it."""
-        return math.floor(self._links.next_end * SECOND) + 1 if self._copying else None
+        """When something is to be looked at: the first instant after the next copy is complete, if no other begins."""
+        times = [each.again for each in self._copied.values()]
+        if self._copying:
+            times.append(math.floor(self._links.next_end * SECOND) + 1)
+        return min(times, default=None)
 
     def begin(self, wish: Migrate) -> Iterator[Action]:
         """VMs set out: the first ones of those that run and are meant."""
@@ -83,7 +112,9 @@ class Migrations:
                 yield self._set_out(move)
 
     def _movable(self, wished: str, *, patient: bool) -> Iterator[_Move]:
-        moving = {id(move.there) for move in (*self._asking.values(), *self._waiting, *self._copying.values())}
+        copied = (each.move for each in self._copied.values())
+        under_way = (*self._asking.values(), *self._waiting, *self._copying.values(), *copied)
+        moving = {id(move.there) for move in under_way}
         for source in self._load.vms:
             for there in source.there.values():
                 node = self._observer.place_of((source.group.namespace, there.pod))
@@ -98,39 +129,65 @@ class Migrations:
 
     def _create(self, move: _Move) -> Create:
         self._waiting.append(move)
-        return Create(move.source.next_pod(move.there, move.origin, move.wished))
+        return move.source.next_pod(move.there, move.origin, move.wished)
 
     def allowed(self, asked: MayLeave) -> Action:
         """Budgets would let it go: what is done next."""
         return self._create(self._asking.pop((asked.namespace, asked.name)))
 
-    def forbidden(self, asked: MayLeave, *, for_now: bool) -> bool:
+    def forbidden(self, asked: MayLeave, error: ApiError, offset: Offset) -> bool:
         """It may not go; whether it is to be asked for again."""
         key = asked.namespace, asked.name
-        if for_now and self._asking[key].patient:
+        if self._waits(self._asking[key], error):
             return True
-        del self._asking[key]
-        self.refused += 1
+        self._stays(self._asking.pop(key), _because(error), offset)
         return False
 
-    def not_made(self, pod: PodKey) -> None:
+    def not_made(self, pod: PodKey, error: ApiError, offset: Offset) -> None:
         """The API server has refused a pod; whoever was to migrate to it stays."""
         for move in [each for each in self._waiting if each.target == pod]:
             self._waiting.remove(move)
-            self.refused += 1
+            self._stays(move, f"the target was refused: {error.reason}", offset)
+
+    def leaves(self, pod: PodKey) -> bool:
+        """Whether the eviction of a pod is the last step of a migration."""
+        return pod in self._copied
+
+    def left(self, pod: PodKey) -> None:
+        """The eviction was granted: the VM has moved."""
+        move = self._copied.pop(pod).move
+        move.source.moved(move.there)
+        self.done += 1
+
+    def kept(self, pod: PodKey, error: ApiError, offset: Offset) -> Delete | None:
+        """The eviction was refused; what is done about it, unless it is asked for again."""
+        copied = self._copied[pod]
+        if self._waits(copied.move, error):
+            copied.forbidden = True
+            return None
+        return self._turned_back(self._copied.pop(pod).move, _because(error), offset)
+
+    def _waits(self, move: _Move, error: ApiError) -> bool:
+        return move.patient and isinstance(error, TooManyRequests)
 
     def decided(self, offset: Offset) -> Iterator[Action]:
         """What follows from the scheduler's decisions so far, and from the time that has passed."""
         for name, done in self._links.pass_to(offset / SECOND).items():
-            yield self._arrive(self._copying.pop(name), converged=done.converged)
+            move = self._copying.pop(name)
+            if done.converged:
+                self._copied[move.leaving] = _Copied(move, offset)
+            else:
+                yield self._turned_back(move, _LATE, offset)
+        for copied in [*self._copied.values()]:
+            yield from self._take_over(copied, offset)
         for move in [*self._waiting]:
-            place = self._observer.place_of(move.target)
+            place, refusal = self._observer.place_of(move.target), self._observer.refusal(move.target)
             if place and self._converges(move):
                 self._waiting.remove(move)
                 self._copy(move, place, offset)
-            elif place or self._observer.is_refused(move.target):
+            elif place or refusal:
                 self._waiting.remove(move)
-                yield self._turned_back(move)
+                yield self._turned_back(move, _NEVER_ARRIVES if place else f"no place: {refusal}", offset)
 
     def _converges(self, move: _Move) -> bool:
         vm = move.there.vm
@@ -143,17 +200,35 @@ class Migrations:
         memory = vm.memory_consumption * GIBI
         self._links.begin(Transfer(vm.id, move.origin, target, memory, vm.dirty_rate_mbps, offset / SECOND))
 
-    def _arrive(self, move: _Move, *, converged: bool) -> Action:
-        """The copy is complete; where one of the two pods is gone meanwhile, it is of no use."""
-        there = self._observer.place_of
-        if not converged or not there(move.leaving) or not there(move.target):
-            return self._turned_back(move)
-        self.done += 1
-        return Evict(POD, *move.source.moved(move.there))
+    def _take_over(self, copied: _Copied, offset: Offset) -> Iterator[Action]:
+        """The copy is complete; where one of the two pods is lost meanwhile, it is of no use."""
+        move, seen = copied.move, self._observer
+        lost = _GONE if seen.is_lost(move.leaving) else _TARGET_GONE if seen.is_lost(move.target) else ""
+        if lost:
+            del self._copied[move.leaving]
+            yield self._turned_back(move, lost, offset)
+            return
+        if copied.forbidden and offset < copied.again:
+            return
+        if offset >= copied.again:
+            copied.again = offset + AGAIN
+        if seen.runs(move.target):
+            yield Evict(POD, *move.leaving)
 
-    def _turned_back(self, move: _Move) -> Delete:
-        self.refused += 1
+    def _turned_back(self, move: _Move, reason: str, offset: Offset) -> Delete:
+        self._stays(move, reason, offset)
         return Delete(POD, *move.target)
+
+    def _stays(self, move: _Move, reason: str, offset: Offset) -> None:
+        self.refusals[reason] += 1
+        vm = f"{move.source.group.namespace}/{move.there.vm.id}"
+        self._observer.log.write(eventlog.Stayed(t=offset / SECOND, vm=vm, node=move.origin, reason=reason))
+
+
+def _because(error: ApiError) -> str:
+    """Why a pod may not go: the budget by its name, else what the API server calls it."""
+    budget = forbidden_by(error)[1] if isinstance(error, TooManyRequests) else ""
+    return f"disruption budget {budget}" if budget else error.reason or error.message
 
 
 def _is_meant(move: _Move, wish: Migrate) -> bool:

@@ -22,6 +22,7 @@ from bayplan.model.resources import CPU, MEMORY, pod_requests
 from bayplan.scheduling.gpus.asking import SHARE, hold_of
 from bayplan.simulate import eventlog
 from bayplan.simulate.gpus import gpus_asked, gpus_of_pod
+from bayplan.simulate.levels import Levels
 from bayplan.simulate.seats import Ask, PodKey, Seat
 from bayplan.simulate.tally import Tally
 from bayplan.simulate.vm_pods import WISHED
@@ -34,7 +35,7 @@ _OVER = ("Succeeded", "Failed")
 class _Seen:
     """A pod that is there."""
 
-    __slots__ = ("ask", "came", "key", "message", "name", "node", "phase", "wished")
+    __slots__ = ("ask", "came", "going", "key", "message", "name", "node", "phase", "wished")
 
     def __init__(self, key: PodKey, ask: Ask, came: Instant, wished: str) -> None:
         self.key = key
@@ -43,6 +44,8 @@ class _Seen:
         self.came = came
         self.wished = wished
         self.node = self.phase = self.message = ""
+        self.going = False
+        """Whether it is being deleted."""
 
 
 class _Template(NamedTuple):
@@ -56,7 +59,7 @@ class _Template(NamedTuple):
 
 def _ask(requests: Mapping[str, int], annotations: Mapping[str, str]) -> Ask:
     hold = hold_of(requests, annotations).ask
-    gpus = gpus_asked(requests, annotations.get(SHARE, ""), 1)
+    gpus = gpus_asked(requests, annotations.get(SHARE, ""), {})
     return Ask(requests.get(CPU, 0), requests.get(MEMORY, 0), gpus, hold.number, hold.milli)
 
 
@@ -67,9 +70,11 @@ class Observer:
         self.log = log
         self.start = start
         self.tally = Tally(start)
+        self.levels = Levels(start)
         self.seats: dict[str, Seat] = {}
         self.wishes = wishes or Wishes()
-        self.changes = 0
+        self.changes = self.pod_changes = 0
+        """Of pods and nodes, and of pods alone: nodes are heard of also while nothing is done."""
         self.pending = self.running = self.failed = 0
         self._total = [0, 0, 0.0]
         self._taken = [0, 0, 0.0]
@@ -108,10 +113,23 @@ class Observer:
         seen = self._pods.get(key)
         return seen.node if seen is not None and seen.phase not in _OVER else ""
 
-    def is_refused(self, key: PodKey) -> bool:
-        """Whether the scheduler has said that there is no place."""
+    def runs(self, key: PodKey) -> bool:
+        """Whether a pod runs, on a node that is heard of, and is not being deleted."""
         seen = self._pods.get(key)
-        return seen is not None and not seen.node and bool(seen.message)
+        if seen is None or seen.phase != "Running" or seen.going:
+            return False
+        seat = self.seats.get(seen.node)
+        return seat is not None and seat.ready
+
+    def is_lost(self, key: PodKey) -> bool:
+        """Whether a pod is gone, over or being deleted."""
+        seen = self._pods.get(key)
+        return seen is None or seen.going or seen.phase in _OVER
+
+    def refusal(self, key: PodKey) -> str:
+        """What the scheduler has said of a pod that has no place; empty where it has one, or nothing was said."""
+        seen = self._pods.get(key)
+        return seen.message if seen is not None and not seen.node else ""
 
     def gpus_of(self, key: PodKey) -> float:
         """The GPUs that a pod holds."""
@@ -132,10 +150,26 @@ class Observer:
 
     # --- being told
 
+    def pass_to(self, now: Instant) -> None:
+        """It is that time, and so far all is as it was."""
+        self.levels.pass_to(now, self._standing())
+
+    def sample(self, now: Instant) -> None:
+        """Somebody looks, and everything is at rest."""
+        self.pass_to(now)
+        self.levels.sample(self._standing())
+
+    def _standing(self) -> tuple[float, ...]:
+        """What levels are about."""
+        return self.share(0), self.share(1), self.share(2), float(self.pending)
+
     def note(self, new: Object, old: Object | None, now: Instant, *, gone: bool) -> None:
         """A pod or node has changed, or is gone."""
+        if now > self.levels.at:
+            self.pass_to(now)
         if new.kind is POD:
             self.changes += 1
+            self.pod_changes += 1
             self.tally.note(new, now, gone=gone)
             self._note_pod(new, old, now, gone=gone)
         elif new.kind is NODE:
@@ -153,7 +187,9 @@ class Observer:
                 return
             seen = self._created(new, now)
         elif old is not None and not gone and old.sections == new.sections:
+            seen.going = new.meta.deletion_timestamp is not None
             return
+        seen.going = new.meta.deletion_timestamp is not None
         pod = new.view(Pod)
         if pod.spec.node_name and not seen.node:
             self._placed(seen, pod, now)
@@ -199,8 +235,8 @@ class Observer:
         seat = self.seats.get(seen.node)
         why = ""
         if seat is not None:
-            if seat.replicas > 1:
-                seen.ask = seen.ask._replace(gpus=gpus_of_pod(pod, seat.replicas))
+            if seat.is_cut:
+                seen.ask = seen.ask._replace(gpus=gpus_of_pod(pod, seat.labels))
             seat.take(seen.key, seen.ask, pod)
             self._add(seen.ask, 1)
             if seen.wished:
@@ -219,7 +255,7 @@ class Observer:
     def _phase(self, seen: _Seen, pod: Pod, now: Instant) -> None:
         before, seen.phase = seen.phase, pod.status.phase
         self.running += (seen.phase == "Running") - (before == "Running")
-        self.failed += seen.phase == "Failed"
+        self.failed += seen.phase == "Failed" and not seen.going
         if seen.phase in _OVER:
             self._free(seen)
         if seen.phase != "Pending":

@@ -18,6 +18,8 @@ FORMATS = ("svg", "png")
 _HOUR = 3600.0
 _PERCENT = 100.0
 _ENDS = ("Succeeded", "Failed")
+_BEYOND = 0.03
+"""Of the height, what is shown below nothing and above all."""
 
 
 class PlotsMissingError(PermanentError):
@@ -42,23 +44,27 @@ class Picture(msgspec.Struct, frozen=True):
     unit: str
     curves: tuple[Curve, ...]
     most: float | None = None
-    """Where the axis ends; None: where the curves do."""
+    """The highest that it can be; None: what the curves come to."""
+    until: float = 0.0
+    """When the run ended, in hours: up to then each curve keeps its last value."""
 
 
 def figures(lines: Iterable[AnyLine]) -> list[Picture]:
     """What a run's log shows. Pictures without anything to show are left out."""
     counts, agreement, samples, title = _Counts(), _Agreement(), list[Sample](), ""
+    reached = whole = 0.0
     for line in lines:
+        reached = line.t
         match line:
             case Began():
-                title = f"{line.scenario}, {line.policy}, seed {line.seed}"
+                title, whole = f"{line.scenario}, {line.policy}, seed {line.seed}", line.duration
             case Sample():
                 samples.append(line)
             case Created() | Placed() | Phase() | Gone():
                 counts.take(line)
                 agreement.take(line)
     return [
-        picture
+        msgspec.structs.replace(picture, until=(reached or whole) / _HOUR)
         for picture in _pictures(counts, agreement, samples, title)
         if any(each.hours for each in picture.curves)
     ]
@@ -121,21 +127,38 @@ class _Counts:
 
 
 class _Agreement:
-    """The share of placements with a wish that followed it, so far."""
+    """The share of placements with a wish that followed it, so far; of several at one instant, after all of them."""
 
     def __init__(self) -> None:
-        self._hours: list[float] = []
-        self._shares: list[float] = []
-        self._followed = 0
+        self._shares: dict[float, float] = {}
+        self._placed = self._followed = 0
 
     def take(self, line: AnyLine) -> None:
         if isinstance(line, Placed) and line.wished:
+            self._placed += 1
             self._followed += line.wished == line.node
-            self._hours.append(line.t / _HOUR)
-            self._shares.append(_PERCENT * self._followed / len(self._hours))
+            self._shares[line.t / _HOUR] = _PERCENT * self._followed / self._placed
 
     def curves(self) -> tuple[Curve, ...]:
-        return (Curve("as wished", tuple(self._hours), tuple(self._shares)),)
+        return (Curve("as wished", tuple(self._shares), tuple(self._shares.values())),)
+
+
+def _to_the_end(curve: Curve, until: float) -> tuple[Sequence[float], Sequence[float]]:
+    """A curve, which keeps its last value."""
+    if not curve.hours or curve.hours[-1] >= until:
+        return curve.hours, curve.values
+    return (*curve.hours, until), (*curve.values, curve.values[-1])
+
+
+def _ends(picture: Picture) -> float:
+    return max(picture.until, *(each.hours[-1] for each in picture.curves if each.hours))
+
+
+def _heights(picture: Picture) -> tuple[float, float]:
+    """Where the axis begins and ends: a little beyond, or a curve that is nothing or all would lie on the frame."""
+    highest = max((value for curve in picture.curves for value in curve.values), default=0.0)
+    top = picture.most or highest or 1.0
+    return -_BEYOND * top, (1 + _BEYOND) * top
 
 
 def draw(pictures: Sequence[Picture], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -144,6 +167,7 @@ def draw(pictures: Sequence[Picture], folder: Path, formats: Sequence[str] = FOR
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
     except ImportError as error:
         hint = "install it with the extra: pip install 'bayplan[plots]'"
         raise PlotsMissingError("drawing needs matplotlib, which is not installed", hint=hint) from error
@@ -155,10 +179,12 @@ def draw(pictures: Sequence[Picture], folder: Path, formats: Sequence[str] = FOR
             FigureCanvasAgg(figure)
             axes = figure.add_subplot()
             for curve in picture.curves:
-                axes.plot(curve.hours, curve.values, label=curve.name, drawstyle="steps-post", linewidth=1.3)
+                hours, values = _to_the_end(curve, picture.until)
+                axes.plot(hours, values, label=curve.name, drawstyle="steps-post", linewidth=1.3)
             axes.set(title=picture.title, xlabel="hours", ylabel=picture.unit)
-            axes.set_ylim(0, picture.most)
-            axes.margins(x=0)
+            axes.set_xlim(0, _ends(picture) or 1)
+            axes.set_ylim(*_heights(picture))
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
             axes.grid(visible=True, alpha=0.3)
             if len(picture.curves) > 1:
                 axes.legend(loc="best", fontsize="small")

@@ -24,11 +24,9 @@ from bayplan.cluster.kinds import NODE, POD
 from bayplan.cluster.port import Cluster
 from bayplan.model.clock import SECOND, Instant, VirtualClock, rfc3339, rfc3339_micro
 from bayplan.model.errors import ApiError, TooManyRequests
-from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.decision import Decision
-from bayplan.scheduling.state import ClusterState
 from bayplan.service.collecting import seldom
 from bayplan.simulate import eventlog
 from bayplan.simulate.acting import Acting, pass_to, settle
@@ -39,12 +37,13 @@ from bayplan.simulate.lean import cluster_for
 from bayplan.simulate.observer import Observer
 from bayplan.simulate.scenario import Scenario
 from bayplan.simulate.scenario_ground import ground_of
-from bayplan.simulate.summary import Summary, Waits, mean_of, most_common
+from bayplan.simulate.summary import Summary, mean_of, most_common, waits_of
 from bayplan.simulate.timeline import Deeds
 from bayplan.simulate.twin.filling import RUNS_ON, fill
 from bayplan.simulate.twin.snapshot import Snapshot
-from bayplan.simulate.vms.reasons import forbidden_by, judge
-from bayplan.simulate.wishes import Wishes
+from bayplan.simulate.vm_owners import furnish
+from bayplan.simulate.vms.reasons import forbidden_by
+from bayplan.simulate.wishes import Wishes, judged
 
 SAMPLES = 96
 """How often a run is sampled."""
@@ -129,6 +128,7 @@ class Run(Acting):
         """Write down how the cluster stands."""
         self._sampled += 1
         seen = self.observer
+        seen.sample(now)
         cpu, memory, gpu = used() if self._measured else (0.0, 0.0, 0.0)
         line = eventlog.Sample(
             t=self.t(now),
@@ -151,7 +151,8 @@ class Run(Acting):
         self.log.write(eventlog.Ended(t=self.t(now), complete=complete))
         seen, order = self.observer, self.order
         account = seen.tally.usage(now)
-        waits = [_rounded(each) for each in seen.tally.waited(0.5, 0.9, 0.99, 1.0)]
+        seen.pass_to(now)
+        levels = seen.levels.found()
         agreement = seen.wishes.agreement()
         return Summary(
             scenario=order.name,
@@ -168,16 +169,18 @@ class Run(Acting):
             running=seen.running,
             succeeded=account.succeeded,
             failed=account.failed,
-            waits=Waits(*waits) if waits else None,
-            cpu=mean_of(self._samples, "cpu"),
-            memory=mean_of(self._samples, "memory"),
-            gpu=mean_of(self._samples, "gpu"),
+            waits=waits_of(seen.tally, now),
+            cpu=levels["cpu"].mean,
+            memory=levels["memory"].mean,
+            gpu=levels["gpu"].mean,
+            levels=levels,
             fragmentation=mean_of(self._samples, "fragmentation"),
             gpu_hours={name: _rounded(hours) for name, hours in account.gpu_hours.items()},
             idle_gpu_hours=_rounded(account.idle_gpu_hours),
             events=dict(sorted(self._events.items())),
             migrations=self.migrations.done,
-            migrations_refused=self.migrations.refused,
+            migrations_refused=self.migrations.refusals.total(),
+            why_refused=most_common(self.migrations.refusals),
             agreement=agreement if agreement.moves else None,
             denied=dict(sorted(self._denied.items())),
             why_pending=most_common(seen.why_pending()),
@@ -234,6 +237,7 @@ class Rehearsal:
         self._behaviour = _behaviour(order)
         self._profiles = {} if scheduler is None else scheduler.by_name()
         self.cluster: EmbeddedCluster = _cluster(order, self._clock, scheduler, self._behaviour)
+        furnish(self.cluster, order.scenario)
         self.run = Run(order, self.cluster, self._clock.now(), log, Wishes(self._judge))
         self.cluster.world.store.listeners.append(self._note)
         if order.twin is not None:
@@ -274,6 +278,7 @@ class Rehearsal:
                 reached(at)
             if at >= run.end:
                 return run.finish(at, complete=True)
+        run.sample(self.now, self._used)
         return run.finish(self.now, complete=False)
 
     def _used(self) -> tuple[float, float, float]:
@@ -290,14 +295,8 @@ class Rehearsal:
 
     def _judge(self, pod: Pod) -> Decision:
         store = self.cluster.world.store
-        state = ClusterState(())
-        for item in store.objects(NODE):
-            state.put(item.view(Node))
-        for item in store.objects(POD):
-            other = item.view(Pod)
-            if other.spec.node_name and not other.is_terminal and other.metadata.uid != pod.metadata.uid:
-                state.put(other)
-        return judge(state, pod, self._profiles.get(pod.spec.scheduler_name))
+        objects = (*store.objects(NODE), *store.objects(POD))
+        return judged(objects, pod, self._profiles.get(pod.spec.scheduler_name))
 
 
 async def rehearse(order: Order, log: Path | None = None, scheduler: SchedulerConfiguration | None = None) -> Summary:

@@ -22,7 +22,7 @@ from bayplan.simulate.entry import Amounts, Behaviour, Quantities
 from bayplan.simulate.fault_kinds import Fault, FaultKind
 from bayplan.simulate.scenario import FLAT, Arrivals, PriorityClass, Scenario, Team, VmGroup, Workload
 from bayplan.simulate.scenario_ground import Ground
-from bayplan.simulate.vm_pods import first_pod
+from bayplan.simulate.vm_pods import asked_faults, first_pod
 
 _ASK = WriteOptions(dry_run=True, validation="Strict")
 _SHOWN = 20
@@ -73,9 +73,6 @@ def _budgets(scenario: Scenario, teams: list[str]) -> Iterator[Fault]:
         known = [*(each.name for each in scenario.workloads if each.namespace == budget.namespace), *vms]
         if budget.workload and budget.workload not in known:
             yield one_of(f"{path}.workload", "a workload or VMs of the namespace", budget.workload, known)
-        if budget.workload in vms and not isinstance(budget.min_available, int):
-            message = "expected minAvailable as a number: VMs have no controller that says how many there should be"
-            yield Fault(path, message, FaultKind.TOGETHER)
 
 
 def _curves(scenario: Scenario) -> Iterator[Fault]:
@@ -166,6 +163,8 @@ def _fitting_vms(group: VmGroup, nodes: list[str]) -> Iterator[Fault]:
     for index, name in enumerate(group.wished):
         if name not in nodes:
             yield one_of(f".wished[{index}]", "a node", name, nodes)
+    for fault in asked_faults(group):
+        yield fault._replace(path=f".{fault.path}")
 
 
 def _behaviours(workload: Workload) -> Iterator[Fault]:

@@ -8,7 +8,7 @@ from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.model.resources import CPU, MEMORY, amounts
 from bayplan.scheduling.gpus.asking import DEVICES, WHOLE, hold_of
-from bayplan.simulate.gpus import gpus_of_node, replicas
+from bayplan.simulate.gpus import gpus_offered, is_cut
 
 PodKey = tuple[str, str]
 
@@ -28,7 +28,7 @@ class Ask(NamedTuple):
 class Seat:
     """One node."""
 
-    __slots__ = ("capacity", "cordoned", "cpu", "devices", "labels", "memory", "pods", "ready", "replicas", "silent")
+    __slots__ = ("capacity", "cordoned", "cpu", "devices", "is_cut", "labels", "memory", "pods", "ready", "silent")
 
     def __init__(self, node: Node) -> None:
         self.cpu = self.memory = 0
@@ -37,14 +37,13 @@ class Seat:
         """Each with the devices that it has."""
         self.ready = self.silent = self.cordoned = False
         self.capacity = (0, 0, 0.0)
-        self.replicas = 1
         self.resize(node)
 
     def resize(self, node: Node) -> None:
         """What the node has to give."""
         offered = amounts(node.status.allocatable)
-        self.capacity = (offered.get(CPU, 0), offered.get(MEMORY, 0), float(gpus_of_node(node)))
-        self.replicas = replicas(node)
+        self.capacity = (offered.get(CPU, 0), offered.get(MEMORY, 0), gpus_offered(node))
+        self.is_cut = is_cut(node)
         self.labels = node.metadata.labels
         whole = offered.get("nvidia.com/gpu", 0)
         self.devices += [WHOLE] * (whole - len(self.devices))

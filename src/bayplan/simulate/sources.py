@@ -16,13 +16,15 @@ import msgspec
 from bayplan.cluster.kinds import KINDS, POD, Kind
 from bayplan.simulate import chance as drawing
 from bayplan.simulate import manifests
-from bayplan.simulate.actions import Action, Create, Delete, Patch, Scale
+from bayplan.simulate.actions import Action, Create, CreateOwned, Delete, Patch, Scale
 from bayplan.simulate.chance import HOUR, Offset, level
 from bayplan.simulate.entry import Spread
 from bayplan.simulate.manifests import Made
 from bayplan.simulate.scenario import Arrivals, Daily, Mishap, Scenario, Size, VmGroup, Workload
 from bayplan.simulate.seats import PodKey
+from bayplan.simulate.vm_owners import has_owners, owner
 from bayplan.simulate.vm_pods import drawn, pod
+from bayplan.simulate.vms.launcher import VIRTUAL_MACHINE
 from bayplan.simulate.vms.vm import VM
 
 ROLLOUT = "bayplan.dev/rollout"
@@ -64,8 +66,8 @@ class Source:
 
         def now(self) -> Iterator[Delete]:
             """What is deleted, if anything."""
-            if (target := self.source.alive.pop(self.name, None)) is not None:
-                yield Delete(*target)
+            if self.name in self.source.alive:
+                yield from self.source.gone(self.name)
 
     def __init__(self, name: str, namespace: str, arrivals: Arrivals | None, scenario: Scenario, seed: int) -> None:
         self.name = name
@@ -136,7 +138,11 @@ class Source:
     def fewer(self, count: int | None) -> Iterator[Delete]:
         """The oldest go."""
         for name in [*self.alive][:count]:
-            yield Delete(*self.alive.pop(name))
+            yield from self.gone(name)
+
+    def gone(self, name: str) -> Iterator[Delete]:
+        """One of those that are there goes."""
+        yield Delete(*self.alive.pop(name))
 
     def arriving(self) -> Stream:
         """What comes in time, and what goes."""
@@ -269,6 +275,7 @@ class VmSource(Source):
         self._scenario = scenario
         self.there: dict[str, Placed] = {}
         """By id."""
+        self._owned = has_owners(group, scenario)
 
     def stream(self) -> Stream:
         """Those from the start, then those that arrive."""
@@ -290,15 +297,25 @@ class VmSource(Source):
         self.there[vm.id] = Placed(vm)
         wished = self.group.wished
         made = pod(vm, self.group, self._scenario, wished=wished[(self.number - 1) % len(wished)] if wished else "")
-        return Create(made), self.group.lifetime
+        return self._creating(vm, made), self.group.lifetime
+
+    def _creating(self, vm: VM, made: Made) -> Create:
+        return CreateOwned(made, owner(vm, self.group)) if self._owned else Create(made)
+
+    def gone(self, name: str) -> Iterator[Delete]:
+        """See Source."""
+        yield from super().gone(name)
+        if self._owned:
+            yield Delete(VIRTUAL_MACHINE, self.group.namespace, name)
 
     def runs(self, pod: PodKey) -> bool:
         """Whether a pod is one of theirs."""
         return pod[0] == self.group.namespace and pod[1].removeprefix(_LAUNCHER).rpartition("-")[0] in self.there
 
-    def next_pod(self, there: Placed, source: str, wished: str) -> Made:
+    def next_pod(self, there: Placed, source: str, wished: str) -> Create:
         """The pod that a VM would migrate to."""
-        return pod(there.vm, self.group, self._scenario, turn=there.turn + 1, wished=wished, never=source)
+        made = pod(there.vm, self.group, self._scenario, turn=there.turn + 1, wished=wished, never=source)
+        return self._creating(there.vm, made)
 
     def moved(self, there: Placed) -> tuple[str, str]:
         """The next pod is the VM's now; namespace and name of the one before, which is to go."""

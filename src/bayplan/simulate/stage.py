@@ -25,6 +25,7 @@ from bayplan.simulate.scenario import Scenario
 from bayplan.simulate.tally import Tally
 from bayplan.simulate.timeline import Deeds
 from bayplan.simulate.timeline_words import condition_words, deeds_words, event_words
+from bayplan.simulate.vm_owners import furnish
 
 _RECENT = 500
 Doc = dict[str, Any]
@@ -77,6 +78,7 @@ class Stage:
         self.scenario = scenario
         self.scheduler = scheduler
         self.cluster = embedded_cluster(clock=VirtualClock(start), seed=seed, behaviour=behaviour, scheduler=scheduler)
+        furnish(self.cluster, scenario)
         self._acting = _Acting(self, seed, start)
         self._changed = asyncio.Event()
         self.tally = Tally(start)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,7 +19,7 @@ from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
-from bayplan.simulate.gpus import gpus_of_node, gpus_of_pod, replicas
+from bayplan.simulate.gpus import gpus_of_pod, gpus_offered
 
 _HOUR = 3600 * SECOND
 
@@ -29,6 +31,7 @@ class Usage(msgspec.Struct, frozen=True):
     created: int
     succeeded: int
     failed: int
+    """Without those that somebody was deleting already."""
     running: int
     pending: int
     waits: int
@@ -42,6 +45,13 @@ class Usage(msgspec.Struct, frozen=True):
     """GPU-hours that nobody held."""
 
 
+class Wait(NamedTuple):
+    """Seconds from creation to placement; for some that never were placed, it is at least that."""
+
+    seconds: float
+    at_least: bool
+
+
 class Tally:
     """A running account."""
 
@@ -49,15 +59,16 @@ class Tally:
         self._start = self._at = start
         self._phases: dict[str, str] = {}
         self._holds: dict[str, tuple[str, float]] = {}  # by pod: namespace and GPUs
-        self._offered: dict[str, int] = {}  # by node
-        self._offered_in_all = 0
+        self._offered: dict[str, float] = {}  # by node
+        self._offered_in_all = 0.0
         self._held_in_all = 0.0
         self._came: dict[str, Instant] = {}  # by pod that has no node yet
-        self._replicas: dict[str, int] = {}  # by node
+        self._labels: dict[str, Mapping[str, str]] = {}  # by node
         self._held: dict[str, float] = {}  # by namespace
         self._micros: dict[str, float] = {}
         self._idle = 0.0
         self._waits: list[float] = []
+        self._in_vain: list[float] = []  # of pods that went without ever having had a node
         self._counts: Counter[str] = Counter()
 
     def note(self, item: Object, now: Instant, *, gone: bool) -> None:
@@ -67,8 +78,8 @@ class Tally:
             self._note_pod(item, now, gone)
         elif item.kind is NODE:
             node = item.view(Node)
-            self._replicas[item.name] = replicas(node)
-            offered = 0 if gone else gpus_of_node(node)
+            self._labels[item.name] = item.meta.labels
+            offered = 0.0 if gone else gpus_offered(node)
             if offered != self._offered.get(item.name):
                 self._pass_to(now)
                 self._offered_in_all += offered - self._offered.get(item.name, 0)
@@ -85,6 +96,7 @@ class Tally:
         """What was noted so far was there before: it counts, but neither its coming nor its wait."""
         self._counts.clear()
         self._waits.clear()
+        self._in_vain.clear()
 
     def _note_pod(self, item: Object, now: Instant, gone: bool) -> None:
         pod = item.view(Pod)
@@ -93,30 +105,29 @@ class Tally:
         if before is None:
             self._counts["created"] += 1
             self._came[uid] = now
-        if phase != before and phase in ("Succeeded", "Failed"):
+        if phase != before and (phase == "Succeeded" or (phase == "Failed" and not pod.metadata.deletion_timestamp)):
             self._counts[phase] += 1
+        if uid in self._came and (pod.spec.node_name or pod.is_terminal or gone):
+            waits = self._waits if pod.spec.node_name else self._in_vain
+            waits.append((now - self._came.pop(uid)) / SECOND)
         holds = bool(pod.spec.node_name) and not pod.is_terminal and not gone
         if holds and uid not in self._holds:
-            self._hold(pod, now)
+            self._hold(pod)
         elif not holds and uid in self._holds:
             namespace, gpus = self._holds.pop(uid)
             self._held[namespace] -= gpus
             self._held_in_all -= gpus
         if gone:
             self._phases.pop(uid, None)
-            self._came.pop(uid, None)
         else:
             self._phases[uid] = phase
 
-    def _hold(self, pod: Pod, now: Instant) -> None:
+    def _hold(self, pod: Pod) -> None:
         namespace = pod.metadata.namespace
-        gpus = gpus_of_pod(pod, self._replicas.get(pod.spec.node_name, 1))
+        gpus = gpus_of_pod(pod, self._labels.get(pod.spec.node_name, {}))
         self._holds[pod.metadata.uid] = (namespace, gpus)
         self._held[namespace] = self._held.get(namespace, 0.0) + gpus
         self._held_in_all += gpus
-        came = self._came.pop(pod.metadata.uid, None)
-        if came is not None:
-            self._waits.append((now - came) / SECOND)
 
     def _pass_to(self, now: Instant) -> None:
         passed = now - self._at
@@ -128,10 +139,21 @@ class Tally:
         self._idle += max(0.0, self._offered_in_all - self._held_in_all) * passed
         self._at = now
 
-    def waited(self, *shares: float) -> list[float]:
-        """Seconds that so large a share of the placed pods waited at most, by nearest rank; nothing where none was."""
-        waits = sorted(self._waits)
-        return [waits[max(0, math.ceil(share * len(waits)) - 1)] for share in shares] if waits else []
+    def unplaced(self, now: Instant) -> list[float]:
+        """Seconds that pods without a node have waited so far, or did until they went; of those that waited at all."""
+        waiting = ((now - came) / SECOND for came in self._came.values())
+        return [each for each in (*self._in_vain, *waiting) if each > 0]
+
+    def waited(self, now: Instant, *shares: float) -> list[Wait]:
+        """What so large a share of pods waited at most, by nearest rank; nothing where there were none.
+
+        A pod without a node would have waited for longer than it did: from the first such on it is at least that.
+        """
+        vain = self.unplaced(now)
+        waits = sorted([(each, False) for each in self._waits] + [(each, True) for each in vain])
+        known = sum(each <= min(vain, default=math.inf) for each in self._waits)
+        places = [max(0, math.ceil(share * len(waits)) - 1) for share in shares] if waits else []
+        return [Wait(waits[place][0], place >= known) for place in places]
 
     def usage(self, now: Instant) -> Usage:
         """The account up to now."""

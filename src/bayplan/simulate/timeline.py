@@ -15,7 +15,8 @@ from msgspec import Meta
 from bayplan.service.durations import Duration
 from bayplan.simulate.entry import Count, Entry, Name, Some
 
-METRICS = ("pending", "running", "failed", "nodes", "cpu", "memory", "gpu")
+SHARES = ("cpu", "memory", "gpu")
+METRICS = ("pending", "running", "failed", "nodes", *SHARES)
 """What conditions can be about."""
 
 
@@ -39,7 +40,7 @@ class When(Entry, frozen=True):
     """Pods without a node."""
     running: Bound | None = None
     failed: Bound | None = None
-    """Pods that have failed so far."""
+    """Pods that have failed so far, unless they were being deleted."""
     nodes: Bound | None = None
     """Nodes that are ready."""
     cpu: Bound | None = None

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
 
 from bayplan.cluster.embedded.kubelet.behaviour import PREFIX
 from bayplan.cluster.kinds import POD
 from bayplan.model.quantity import NANOS, parse
 from bayplan.simulate.entry import Amounts
+from bayplan.simulate.fault_kinds import Fault, FaultKind
 from bayplan.simulate.manifests import VM_GROUP, Made
 from bayplan.simulate.scenario import Scenario, VmGroup
+from bayplan.simulate.vms.constraints import constraint_faults
 from bayplan.simulate.vms.launcher import launcher
 from bayplan.simulate.vms.vm import GIBI, VM, NodeShape
 
@@ -38,6 +41,21 @@ def drawn(group: VmGroup, number: int, chance: random.Random | None) -> VM:
         topology_spread=list(group.topology_spread_constraints),
         priority_class_name=group.priority_class_name,
     )
+
+
+def asked_faults(group: VmGroup) -> Iterator[Fault]:
+    """What is wrong with a group's labels and constraints, by path."""
+    if VM_GROUP in group.labels:
+        message = "expected no such label: it says whose VMs these are, and is set with their pods"
+        yield Fault(f"labels.{VM_GROUP}", message, FaultKind.VALUE)
+    asked = {
+        "nodeSelector": group.node_selector,
+        "affinity": group.affinity,
+        "tolerations": group.tolerations,
+        "topologySpreadConstraints": group.topology_spread_constraints,
+        "priorityClassName": group.priority_class_name,
+    }
+    yield from constraint_faults(group.labels, asked)
 
 
 def _amount(given: str | int | float | Amounts, chance: random.Random | None) -> float:

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from bayplan.cluster.kinds import NODE
+from bayplan.cluster.objects import Object
+from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.scheduling.decision import Decision
+from bayplan.scheduling.framework import Profile
+from bayplan.scheduling.state import ClusterState
 from bayplan.simulate.seats import Ask, Seat
 from bayplan.simulate.vms.agreement import Agreement, MoveResult, agreement
 from bayplan.simulate.vms.pressure import cpu_pressure, memory_pressure
-from bayplan.simulate.vms.reasons import Why, why_elsewhere
+from bayplan.simulate.vms.reasons import Why, judge, why_elsewhere
 
 Judge = Callable[[Pod], Decision]
 """How a scheduler decides on a pod that has just been placed, on the cluster without it."""
+
+
+def judged(objects: Iterable[Object], pod: Pod, profile: Profile | None) -> Decision:
+    """That decision, by a profile, on nodes and pods as they are; of the two kinds alone, and the pod may be there."""
+    nodes, pods = [], []
+    for item in objects:
+        if item.kind is NODE:
+            nodes.append(item.view(Node))
+        elif item.uid != pod.metadata.uid:
+            pods.append(item.view(Pod))
+    state = ClusterState(())
+    for node in nodes:
+        state.put(node)
+    for other in pods:
+        if other.spec.node_name and not other.is_terminal:
+            state.put(other)
+    return judge(state, pod, profile)
 
 
 class Wishes:

@@ -47,7 +47,7 @@ def test_the_same_seed_gives_the_same_run_in_any_process() -> None:
     trace = made()
     here = [run(trace, policy, seed, 1.2) for policy in ("random", "fgd") for seed in (1, 2)]
     asked = [(trace, policy, seed, 1.2) for policy in ("random", "fgd") for seed in (1, 2)]
-    assert list(in_processes(run, asked, 2)) == here
+    assert [*in_processes(run, asked, 2).found.values()] == here
     assert here[0].allocated != here[1].allocated
 
 
@@ -59,11 +59,12 @@ def test_pods_that_want_a_model_get_no_other() -> None:
     assert run(trace, "fgd", 1, 0.4).placed == 1
 
 
-def test_a_percent_at_which_no_pod_came_is_that_of_its_neighbours() -> None:
+def test_at_a_percent_at_which_no_pod_came_is_in_use_what_was_before() -> None:
     trace = Trace(
         (TraceNode("n0", 64000, 1024, 2, "T4"),), (TracePod("p0", 1, 1, 1, 1000), TracePod("p1", 1, 1, 1, 1000))
     )
-    assert run(trace, "bestfit", 1, 1.0).allocated == {49: 50.0, 50: 50.0, 51: 50.0, 99: 100.0, 100: 100.0}
+    expected = {asked: 50.0 * (asked // 50) for asked in range(101)}
+    assert run(trace, "bestfit", 1, 1.0).allocated == expected
 
 
 def test_means_have_standard_errors() -> None:
@@ -84,6 +85,25 @@ def test_a_published_table_is_read(tmp_path: Path) -> None:
         read_expected(tmp_path / "other.csv")
 
 
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        pytest.param("06-FGD", "seed: the row ends before it", id="a row of one cell"),
+        pytest.param("06-FGD,42,1", "50: the row ends before it", id="a row without its last cell"),
+        pytest.param("06-FGD,42,1,2,3,4", "2 cells more than there are columns", id="cells that no column has"),
+        pytest.param("06-FGD,42,nan,2", "0: expected a number, not 'nan'", id="what is no number"),
+        pytest.param("06-FGD,42,1,inf", "50: expected a number, not 'inf'", id="a number without end"),
+        pytest.param("06-FGD,-1,1,2", "seed: expected a whole number, not '-1'", id="a seed below zero"),
+        pytest.param(",42,1,2", "sc_policy: is empty", id="no policy"),
+    ],
+)
+def test_a_published_row_that_cannot_be_read_is_named(tmp_path: Path, row: str, told: str) -> None:
+    (tmp_path / "table.csv").write_text(f"sc_policy,seed,0,50\n06-FGD,41,1,2\n{row}\n")
+    with pytest.raises(TraceError) as caught:
+        read_expected(tmp_path / "table.csv")
+    assert caught.value.message == f"{tmp_path / 'table.csv'}:3: {told}"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not OPENB.is_dir(), reason="no openb trace here; BAYPLAN_OPENB names its folder")
 def test_the_means_are_those_of_the_paper() -> None:
@@ -91,7 +111,7 @@ def test_the_means_are_those_of_the_paper() -> None:
     trace = read_trace(OPENB / "openb_node_list_gpu_node.csv", OPENB / "openb_pod_list_default.csv")
     expected = read_expected(OPENB / "expected_allocation_default.csv")
     asked_for = [(trace, policy, seed, 1.3) for policy in GPU_POLICIES for seed in range(42, 46)]
-    found = lines(in_processes(run, asked_for, 2), expected)
+    found = lines(in_processes(run, asked_for, 2).found.values(), expected)
     for line in found:
         for asked, published in line.expected.items():
             ours = line.means[asked]

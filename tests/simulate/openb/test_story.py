@@ -32,7 +32,7 @@ def _files(folder: Path, pods: str = _PODS) -> tuple[Path, Path]:
 
 
 def _story(folder: Path, pods: str = _PODS) -> Story:
-    return trace_story(read_trace(*_files(folder, pods)), Instant(0))
+    return trace_story(read_trace(*_files(folder, pods), timed=True), Instant(0))
 
 
 def test_pods_come_run_and_go_when_they_did(tmp_path: Path) -> None:
@@ -74,11 +74,21 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        pytest.param(",60,900.0,", ",,900.0,", "p1: no creation_time", id="no time"),
-        pytest.param("900.0", "noon", "p1: expected seconds, not 'noon'", id="a time that is none"),
+        pytest.param(",60,900.0,", ",,900.0,", "no creation_time; bayplan simulate openb takes", id="no time"),
+        pytest.param("900.0", "noon", "deletion_time: expected seconds, not 'noon'", id="a time that is none"),
+        pytest.param("60,900", "-60,900", "creation_time: expected seconds, not '-60'", id="a time before the trace"),
+        pytest.param("900.0", "9" * 400, "deletion_time: expected seconds", id="a time that no calendar has"),
+        pytest.param("900.0", "60", "deletion_time: 60 is before scheduled_time, 61", id="placed after it was gone"),
+        pytest.param("60,900.0,61.0", "60,59.5,", "deletion_time: 59.5 is before creation_time, 60", id="gone early"),
+        pytest.param("61.0", "12", "scheduled_time: 12 is before creation_time, 60", id="placed before it came"),
     ],
 )
 def test_a_trace_without_times_cannot_be_replayed(tmp_path: Path, old: str, new: str, told: str) -> None:
     with pytest.raises(TraceError) as refused:
         _story(tmp_path, _PODS.replace(old, new))
-    assert refused.value.message == told
+    assert refused.value.message.startswith(f"{tmp_path / 'pods.csv'}:3: {told}")
+
+
+def test_a_trace_that_was_read_without_times_has_no_story(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="p0: no creation_time"):
+        trace_story(read_trace(*_files(tmp_path)), Instant(0))

@@ -50,6 +50,10 @@ def test_five_columns_of_pods_will_do(tmp_path: Path) -> None:
         pytest.param(NODES, PODS + "p2,1,1,1,1500,,\n", "pods.csv:4: gpu_milli: expected 1 to 1000", id="1.5 GPUs"),
         pytest.param(NODES, PODS + "p2,1,1,2,500,,\n", "pods.csv:4: gpu_milli: a share is of one GPU", id="two halves"),
         pytest.param(NODES, PODS + ",1,1,1,500,,\n", "pods.csv:4: name: is empty", id="a pod without a name"),
+        pytest.param(NODES, PODS + "p0,1,1,0,0,,\n", "pods.csv:4: name: 'p0' stands on line 2", id="a pod twice"),
+        pytest.param(NODES + "n1,1,1,8,\n", PODS, "nodes.csv:4: sn: 'n1' stands on line 3 already", id="a node twice"),
+        pytest.param(NODES, PODS.splitlines()[0] + "\n", "pods.csv: no pods", id="a head without pods"),
+        pytest.param(NODES.splitlines()[0] + "\n", PODS, "nodes.csv: no nodes", id="a head without nodes"),
     ],
 )  # fmt: skip
 def test_a_trace_that_cannot_be_read_says_where(tmp_path: Path, nodes: str, pods: str, told: str) -> None:
@@ -58,9 +62,18 @@ def test_a_trace_that_cannot_be_read_says_where(tmp_path: Path, nodes: str, pods
     assert told in caught.value.message
 
 
+def test_a_mark_of_the_byte_order_is_no_part_of_a_name(tmp_path: Path) -> None:
+    assert read_trace(*written(tmp_path, "\ufeff" + NODES, "\ufeff" + PODS)) == read_trace(*written(tmp_path))
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"gone\.csv: No such file"):
         read_trace(tmp_path / "gone.csv", tmp_path / "gone.csv")
+
+
+def test_the_last_pod_may_ask_for_more_than_was_left_as_with_the_authors() -> None:
+    trace = Trace((TraceNode("n0", 64000, 262144, 8, "P100"),), (TracePod("p0", 1000, 1024, 8, 1000),))
+    assert [sum(pod.total_gpu for pod in arrivals(trace, 0, inflate)) for inflate in (1.1, 1.2)] == [8000, 16_000]
 
 
 POD = st.builds(

@@ -65,6 +65,15 @@ def test_a_recording_is_its_owners_alone_and_without_managed_fields(tmp_path: Pa
     assert b"managedFields" not in gzip.decompress(path.read_bytes())
 
 
+def test_a_file_that_others_could_read_is_its_owners_alone_once_it_is_a_recording(tmp_path: Path) -> None:
+    path = tmp_path / "day.rec"
+    path.write_bytes(b"for everybody, and longer than what comes: " * 100)
+    path.chmod(0o644)
+    _write(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not Recording(path).cut
+
+
 @given(st.floats(0, 1))
 def test_a_file_that_was_cut_anywhere_tells_the_beginning(
     tmp_path_factory: pytest.TempPathFactory, part: float

@@ -121,7 +121,9 @@ async def test_without_pods_there_is_no_recording(engine: EmbeddedCluster, tmp_p
             await recorder.run()
 
 
-async def test_what_happened_while_history_was_lost_is_inferred(engine: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_what_happened_while_history_was_lost_is_inferred_and_marked_as_late(
+    engine: EmbeddedCluster, tmp_path: Path
+) -> None:
     path = tmp_path / "day.rec"
     await pod("before").create(engine)
     quick = Policy(first_pause=0.01, longest_pause=0.05)
@@ -136,6 +138,9 @@ async def test_what_happened_while_history_was_lost_is_inferred(engine: Embedded
         await _until(lambda: len(_pods(path)) >= 5)
         await _ended(work)
         recorder.finish()
+    late = {each.object.name: each.late for each in Recording(path).entries() if each.object and each.type == "ADDED"}
+    assert late == {"a": False, "before": False} | {f"after-{number}": True for number in range(3)}
+    assert [each.late for each in Recording(path).entries() if each.type == "DELETED"] == [True]
     found = _pods(path)
     assert found[0] == ("ADDED", "before")
     assert sorted(found[1:]) == [("ADDED", f"after-{number}") for number in range(3)] + [("DELETED", "before")]

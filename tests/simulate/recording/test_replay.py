@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bayplan.cluster.kinds import NODE, POD
-from bayplan.model.clock import SECOND
+from bayplan.cluster.objects import Object
+from bayplan.model.clock import SECOND, Instant, VirtualClock
+from bayplan.model.meta import ObjectMeta
 from bayplan.simulate.recording.comparison import Comparison, compared
 from bayplan.simulate.recording.file import Recording
-from bayplan.simulate.recording.replay import EmbeddedReplay, policy_of
-from bayplan.simulate.recording.story import Story, story_of
+from bayplan.simulate.recording.replay import EmbeddedReplay, Names, policy_of
+from bayplan.simulate.recording.story import PodLife, Story, story_of
 from bayplan.testing import deployment, fake_cluster, job, pod
 from tests.simulate.twin.clusters import Tape, gpu_node
+
+START = VirtualClock().now()
 
 
 def _read(path: Path) -> Story:
@@ -107,6 +112,45 @@ async def test_a_node_that_went_is_gone_in_the_replay_too(tmp_path: Path) -> Non
         await cluster.advance(60)
     found = await _replayed(_read(path))
     assert found.same_share == 1
+
+
+def _node(uid: str, made: str, *, gpus: int) -> Object:
+    body = gpu_node("a", gpus).having("metadata.uid", uid).having("metadata.creationTimestamp", made).document()
+    return Object.from_raw(NODE, msgspec.json.encode(body))
+
+
+@pytest.mark.parametrize(
+    ("batch", "there"),
+    [
+        pytest.param([("DELETED", "old"), ("ADDED", "new")], True, id="one that was made anew is there"),
+        pytest.param([("DELETED", "forgotten"), ("ADDED", "new")], True, id="one whose going was inferred is there"),
+        pytest.param([("MODIFIED", "old"), ("DELETED", "forgotten")], False, id="one that changed and went is gone"),
+        pytest.param([("ADDED", "new"), ("DELETED", "new")], False, id="one that came and went is gone"),
+    ],
+)
+async def test_what_a_node_did_within_one_batch_is_done_in_that_order(
+    batch: list[tuple[str, str]], there: bool
+) -> None:
+    versions = {
+        "old": _node("old", "2026-01-01T00:00:00Z", gpus=8),
+        "new": _node("new", "2026-01-02T00:00:00Z", gpus=4),
+        "forgotten": Object(NODE, ObjectMeta(name="a", uid="old"), {}, 0),
+    }
+    later = Instant(START + SECOND)
+    nodes = [(START, "ADDED", versions["old"]), *((later, kind, versions[which]) for kind, which in batch)]
+    replay = EmbeddedReplay(Story(START, later, {}, nodes, {}, whole=True), None)
+    assert not (await replay.run()).refusals
+    assert (replay.cluster.world.store.get(NODE, "", "a") is not None) == there
+
+
+def _life(uid: str, name: str) -> PodLife:
+    return PodLife(uid=uid, last=Object(POD, ObjectMeta(namespace="default", name=name, uid=uid), {}, 0), arrived=START)
+
+
+def test_a_name_that_was_taken_before_gets_a_number_that_nobody_else_has() -> None:
+    lives = {str(number): _life(str(number), name) for number, name in enumerate(("w", "w", "w-2", "w", "w-2"))}
+    names = Names(Story(START, START, lives, [], {}))
+    assert [names.fresh(life) for life in lives.values()] == ["w", "w-3", "w-2", "w-4", "w-2-2"]
 
 
 async def test_a_replay_that_is_stopped_tells_how_far_it_came(day: Path) -> None:

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from bayplan.cluster.kinds import NODE, POD
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
+from bayplan.scheduling import pods
 from bayplan.scheduling.profiles import default_profile
 from bayplan.scheduling.state import ClusterState
 from bayplan.scheduling.whatif.shapes import shape_of
 from bayplan.simulate.twin.adding import smallest_addition
-from bayplan.simulate.twin.capacity import how_many, independent, searching
+from bayplan.simulate.twin.capacity import alike, how_many, independent, searching
 from bayplan.simulate.twin.questions import ask_for, overview
 from bayplan.testing import namespace, node, pod, quota
 from bayplan.testing.nodes import NodeManifest
@@ -158,6 +159,14 @@ async def test_asking_changes_nothing() -> None:
     await ask_for(snapshot, default_profile(), pod("train").requests(gpu=8).document(), "default", replicas=9)
     assert cluster.world.store.revision == revision
     assert {item.kind for item in snapshot.objects} >= {NODE, POD}
+
+
+def test_pods_that_ask_for_different_things_are_told_apart_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pods, "_MOST_KNOWN", 1)  # what they want is forgotten, and its place in memory used again
+    found = alike(pod(f"p{number}").requests(cpu=number).view() for number in range(1, 50))
+    assert len(found) == 49
 
 
 def test_a_cordoned_node_takes_nothing_and_its_shape_may_be_added() -> None:

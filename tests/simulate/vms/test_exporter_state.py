@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from bayplan.cluster.kinds import POD
-from bayplan.simulate.vms import VM, ClusterAway, ExporterState, Node, NotInScenarioError, PodManager
+from bayplan.simulate.vms import VM, ClusterAway, ExporterState, Migration, Node, NotInScenarioError, PodManager
 from bayplan.simulate.vms.pressure import seed
 from tests.simulate.vms.conftest import Flaky
 from tests.simulate.vms.scenarios import assert_as_decided, five_nodes
@@ -168,6 +169,29 @@ def test_another_scenario_takes_the_place_of_the_first(state: ExporterState) -> 
     assert list(state.nodes) == ["m-1"]
     assert state.counts() == {"scheduled": 1, "pending": 0, "missing": 0}
     assert_as_decided(state)
+
+
+@pytest.mark.parametrize("away", [pytest.param(False, id="through the API"), pytest.param(True, id="without one")])
+def test_a_move_that_ends_in_another_scenario_leaves_nothing_there(
+    state: ExporterState, monkeypatch: pytest.MonkeyPatch, away: bool
+) -> None:
+    vm = loaded(state, vms=1)[0]
+    source = vm.scheduled_node
+    target = next(name for name in state.nodes if name != source)
+    whole = state.pod_manager.migrate
+
+    def overtaken(*given: Any, **how: Any) -> Migration:
+        done = whole(*given, **how) if not away else None
+        state.load_scenario([Node("m-1", [VM("other", 0.1, 0.1)])])
+        if done is None:
+            raise ClusterAway("nobody answers")
+        return done
+
+    monkeypatch.setattr(state.pod_manager, "migrate", overtaken)
+    assert bool(state.move_vm("vm-0", source, target)) != away
+
+    assert {name: [each.id for each in node.vms] for name, node in state.nodes.items()} == {"m-1": ["other"]}
+    assert state.counts() == {"scheduled": 1, "pending": 0, "missing": 0}
 
 
 # --- without an API

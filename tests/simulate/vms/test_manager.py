@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -252,6 +252,28 @@ def test_a_migration_that_waits_goes_on_when_the_budget_has_room(pods: PodManage
 
     assert pods.migrate(vms[0], vms[0].scheduled_node, budget="fail").budget == "guard"
     assert bool(pods.migrate(vms[0], vms[0].scheduled_node, budget="wait"))
+
+
+def test_a_budget_that_changes_all_the_time_is_waited_for_no_longer_than_is_said(
+    pods: PodManager, cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vms = guarded(pods, "n")
+    budget(pods, 0)
+    ground, waits = pods._placing.ground, 0
+
+    async def restless(holds: Callable[[], bool], within: float) -> bool:
+        nonlocal waits
+        while not holds():
+            waits += 1
+            assert waits <= 60
+            await cluster.advance(1)
+            pods.mirror.budgets += 1
+        return True
+
+    monkeypatch.setattr(ground, "until", restless)
+    found = pods.migrate(vms[0], vms[0].scheduled_node, budget="wait")
+
+    assert (bool(found), found.budget, waits) == (False, "guard", 60)
 
 
 # --- backends

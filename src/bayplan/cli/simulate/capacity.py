@@ -101,6 +101,7 @@ async def _of_scenario(file: str) -> Snapshot:
     start = VirtualClock().now()
     stage = Stage(scenario, seed=scenario.seed, start=start)
     await stage.rehearse(Instant(start + scenario.warm_up.micros))
+    await stage.cluster.advance(0)  # what has come by now is ready and has its place; nothing else comes
     return await read_cluster(stage.cluster, file, stage.now)
 
 

@@ -9,23 +9,26 @@ import click
 
 from bayplan.cli.invocation import output_option
 from bayplan.cli.simulate.run import twin_option
+from bayplan.cli.simulate.several import names
 from bayplan.cli.spans import span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from bayplan.cli.printers import Listing
     from bayplan.service.durations import Duration
     from bayplan.simulate.comparing import Interval, Line
+    from bayplan.simulate.summary import Summary
 
 
 @click.command()
 @click.argument("file", metavar="FILE")
 @twin_option
 @click.option(
-    "--policy", "policies", multiple=True, required=True, help="Two or more; the others are compared with the first."
-)
+    "--policy", "policies", multiple=True, required=True, callback=names,
+    help="Two or more, each with --policy or with commas; the others are compared with the first.",
+)  # fmt: skip
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many, from the scenario's on."
 )
@@ -40,14 +43,14 @@ def compare(
     lasts: Duration | None,
     processes: int,
     output: str | None,
-) -> None:
+) -> int:
     """Run a scenario under each policy with the same seeds, and say in words what the difference is.
 
     \b
     bayplan simulate compare week.yaml --policy default --policy fgd --seeds 10
 
     Runs with the same seed have the same arrivals, so they are compared pair by pair. Margins are 95% confidence
-    intervals; a star marks a difference that chance does not explain.
+    intervals; a star marks a difference that chance does not explain. Ctrl-C compares what is done so far.
     """
     from bayplan.cli.printers import document, render
     from bayplan.cli.progress import progress
@@ -57,7 +60,6 @@ def compare(
     from bayplan.simulate.processes import in_processes
     from bayplan.simulate.run import Order
 
-    policies = tuple(dict.fromkeys(policy.lower() for policy in policies))
     if len(policies) < 2:
         raise click.UsageError("expected two different policies at least: --policy default --policy fgd")
     name, scenario = scenario_of(file, read_twin(twin_file))
@@ -65,16 +67,35 @@ def compare(
         configuration(scenario, policy, scenario.seed)  # a name that is none is refused before anything runs
     duration = (scenario.duration if lasts is None else lasts).micros
     order = Order(scenario=scenario, name=name, seed=scenario.seed, duration=duration)
-    asked = [(order, policy, order.seed + number, twin_file) for policy in policies for number in range(seeds)]
+    asked = [(order, policy, order.seed + number, twin_file) for number in range(seeds) for policy in policies]
     with progress("rehearsing", len(asked)) as step:
-        found = list(in_processes(under, asked, processes, step))
-    lines = compared({policy: found[at * seeds : (at + 1) * seeds] for at, policy in enumerate(policies)})
-    words = verdict(lines, policies)
-    if output in ("json", "yaml"):
-        click.echo(document(_document(lines, words, name, seeds), output), nl=False)
-        return
-    click.echo(render(_listing(lines, policies)), nl=False)
-    click.echo("\n" + "\n".join(words))
+        results = in_processes(under, asked, processes, step)
+    groups = by_policy(results.found, policies)
+    if groups:
+        lines, done = compared(groups), len(next(iter(groups.values())))
+        words = verdict(lines, [*groups])
+        if output in ("json", "yaml"):
+            click.echo(document(_document(lines, words, name, done, complete=results.complete), output), nl=False)
+        else:
+            click.echo(render(_listing(lines, [*groups])), nl=False)
+            partly = [] if results.complete else [f"Partial: of {done} of {seeds} seeds."]
+            click.echo("\n".join(["", *words, *partly]))
+    if not results.complete:
+        click.echo(results.how_far, err=True)
+    return results.exit_code
+
+
+def by_policy(found: Mapping[int, Summary], policies: Sequence[str]) -> dict[str, list[Summary]]:
+    """The runs of each policy, of the same seeds in the same order; the runs of a seed stand together.
+
+    Where not all were done: policies of which some were, with the seeds that all of these have.
+    """
+    runs: dict[str, dict[int, Summary]] = {policy: {} for policy in policies}
+    for place, run in found.items():
+        runs[policies[place % len(policies)]][place // len(policies)] = run
+    begun = {policy: those for policy, those in runs.items() if those}
+    common = sorted(set[int].intersection(*(set(those) for those in begun.values()))) if begun else []
+    return {policy: [those[seed] for seed in common] for policy, those in begun.items()} if common else {}
 
 
 def _listing(lines: Sequence[Line], policies: Sequence[str]) -> Listing:
@@ -103,12 +124,13 @@ def _shown(found: Interval, *, signed: bool = False) -> str:
     return f"{mean}{margin}{' *' if signed and found.is_clear else ''}"
 
 
-def _document(lines: Sequence[Line], words: list[str], scenario: str, seeds: int) -> dict[str, Any]:
+def _document(lines: Sequence[Line], words: list[str], scenario: str, seeds: int, *, complete: bool) -> dict[str, Any]:
     import msgspec
 
     return {
         "kind": "PolicyComparison",
         "scenario": scenario,
+        "complete": complete,
         "seeds": seeds,
         "measures": [msgspec.to_builtins(line) for line in lines],
         "verdict": words,

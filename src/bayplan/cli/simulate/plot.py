@@ -28,5 +28,8 @@ def plot(folder: Path, out: Path | None, formats: tuple[str, ...]) -> None:
     log = folder / LOG if folder.is_dir() else folder
     if not log.is_file():
         raise EventLogError(f"{log}: no log of a run is there", hint="bayplan simulate run FILE --out DIR writes one")
-    for path in draw(figures(read(log)), out or log.parent, formats or FORMATS):
+    pictures = figures(read(log))
+    if not pictures:
+        raise EventLogError(f"{log}: nothing to draw: in this run no pod came and nobody looked")
+    for path in draw(pictures, out or log.parent, formats or FORMATS):
         click.echo(path)

@@ -1,4 +1,4 @@
-"""`bayplan simulate replay`: a recording, or a trace in its own time, under another policy, beside what was."""
+"""`bayplan simulate replay`: a recording or a trace in its own time under another policy, beside what was; or a run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayplan.cli.invocation import Invocation, output_option
+from bayplan.cli.simulate.run import twin_option
 from bayplan.cli.targets import tell
 
 if TYPE_CHECKING:
@@ -34,16 +35,19 @@ def _policy(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 
 
 @click.command()
-@click.argument("file", type=_FILE)
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--nodes", type=_FILE, metavar="CSV", help="FILE is the pods of an openb trace, and these its nodes.")
 @click.option("--engine", type=click.Choice(["embedded", "lab"]), default="embedded", show_default=True)
 @click.option("--policy", callback=_policy, default="default", show_default=True, help="By which pods are placed.")
 @click.option("--scheduler-config", type=_FILE, metavar="FILE", help="A KubeSchedulerConfiguration, not a policy.")
 @click.option("--keep-placed", is_flag=True, help="Leave pods where they are that were placed when it began.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For policies that draw lots.")
+@click.option("--scenario", metavar="FILE", help="FILE is the log of a run, and this its scenario.")
+@twin_option
 @output_option("json", "yaml")
 @click.pass_obj
-def replay(invocation: Invocation, /, file: Path, **flags: Any) -> int:
+@click.pass_context
+def replay(ctx: click.Context, invocation: Invocation, /, file: Path, **flags: Any) -> int:
     """Replay a recording in virtual time: the same pods at the same times, placed by a policy.
 
     \b
@@ -51,12 +55,21 @@ def replay(invocation: Invocation, /, file: Path, **flags: Any) -> int:
     bayplan simulate replay prod.rec --scheduler-config new.yaml -o json
     bayplan simulate replay prod.rec --engine lab         by the real kube-scheduler, in compressed order
     bayplan simulate replay openb_pod_list_default.csv --nodes openb_node_list_gpu_node.csv --policy fgd
+    bayplan simulate replay runs/fgd --scenario week.yaml      a run of `simulate run --out` again, as it was
 
     Pods come without a node, and run as long as they ran. Compressed order: a real scheduler's time cannot be hurried,
     so each step is made as soon as it has answered for the pods so far, and ends are deletions.
+
+    Of a run's folder or its events.jsonl: the same scenario, seed and policy once more, and whether every byte of the
+    log is the same; if not, the first line that differs, and exit code 1.
     """
+    from bayplan.cli.simulate.again import log_at, run_again
     from bayplan.service.lifecycle import run
 
+    if (log := log_at(file)) is not None:
+        return run_again(invocation, ctx, log, flags)
+    if flags["scenario"] or flags["twin_file"]:
+        raise click.UsageError(f"{file} is no log of a run: expected neither --scenario nor --twin")
     if flags["engine"] == "lab" and flags["policy"] != "default":
         raise click.UsageError("the lab runs kube-scheduler: expected --scheduler-config, not --policy")
     if flags["engine"] == "lab" and flags["nodes"]:
@@ -71,7 +84,7 @@ def replay(invocation: Invocation, /, file: Path, **flags: Any) -> int:
             work = _on_lab if flags["engine"] == "lab" else _embedded
             found.append(await work(story, flags, lambda: service.stopping, reached))
 
-    code = run("replay", invocation.quiet_settings(), main, endpoint=False)
+    code = run("replay", invocation.quiet_settings(), main, endpoint=False, finite=True)
     if found:
         _print(file, story, found[0], flags)
     return code
@@ -95,7 +108,7 @@ def _traced(nodes: Path, pods: Path) -> Story:
     from bayplan.simulate.openb.story import trace_story
     from bayplan.simulate.openb.trace import read_trace
 
-    return trace_story(read_trace(nodes, pods), VirtualClock().now())
+    return trace_story(read_trace(nodes, pods, timed=True), VirtualClock().now())
 
 
 async def _embedded(

@@ -89,7 +89,7 @@ def run(
     bayplan simulate run storm.yaml --twin prod.twin     on a copy of a cluster (bayplan twin from)
 
     FILE is a scenario file, or the name of one that comes with bayplan. The same scenario, seed and policy write the
-    same bytes. Ctrl-C leaves the log valid up to that moment.
+    same bytes. Ctrl-C, SIGTERM and SIGHUP leave the log valid up to that moment, and end with 130, 143 and 129.
     """
     if policy is not None and scheduler_config is not None:
         raise click.UsageError("--policy and --scheduler-config both say how pods are placed: expected one of them")
@@ -128,7 +128,7 @@ def run(
         summary = await _run(service, order, scheduler, scheduler_config, out)
         _tell(summary, out, output)
 
-    return serve("simulate", settings, main, endpoint=False)
+    return serve("simulate", settings, main, endpoint=False, finite=True)
 
 
 def read_twin(path: Path | None) -> Snapshot | None:
@@ -156,12 +156,12 @@ async def _run(
         from bayplan.simulate.run import Rehearsal
 
         rehearsal = Rehearsal(order, log, scheduler)
-        with _progress(rehearsal.now, order.duration) as reached:
+        with minutes_passing(rehearsal.now, order.duration) as reached:
             return await rehearsal.rehearse(stopping=lambda: service.stopping, reached=reached)
 
 
 @contextlib.contextmanager
-def _progress(start: Instant, span: int) -> Iterator[Callable[[Instant], None]]:
+def minutes_passing(start: Instant, span: int) -> Iterator[Callable[[Instant], None]]:
     """Progress in minutes of the cluster's time, with the time left."""
     from bayplan.cli.progress import progress
 

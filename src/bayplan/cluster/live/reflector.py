@@ -132,16 +132,19 @@ class Reflector:
         random: Callable[[], float] = random.random,
         streams: bool = True,
         metadata_only: bool = False,
+        on_failure: Callable[[BayplanError], None] = lambda _: None,
     ) -> None:
         """`since` (a batch's revision) and `known` take up where an earlier run ended.
 
         Without `since`, objects of `known` that are no more are told as DELETED, and unchanged ones not at all.
         With `metadata_only` objects come without their sections, which spares the server and the wire.
+        `on_failure` is told of every attempt that failed; what can be borne is not raised.
         """
         self._cluster = cluster
         self._kind, self._namespace = kind, namespace
         self._labels, self._fields = labels, fields
         self._metadata_only = metadata_only
+        self._on_failure = on_failure
         self._policy = policy
         self._clock = clock or SystemClock()
         streams = streams and isinstance(cluster, LiveCluster)
@@ -225,6 +228,7 @@ class Reflector:
         except _StalledError:
             return Stalled()
         except BayplanError as error:
+            self._on_failure(error)
             return Failed(error, self._lived())
 
     async def _present(self) -> int:

@@ -145,7 +145,9 @@ class Kept:
         return self._statics[key]
 
     def _is_served(self, pod: PodInfo) -> bool:
-        """Whether all other filters either are columnar or have nothing to say."""
+        """Whether all other filters either are columnar or have nothing to say, and none turns all nodes down."""
+        if self._gpus and pod.gpus.ask.unread is not None:
+            return False
         return all(
             isinstance(plugin, COLUMNAR) or type(plugin) in READS or plugin.filter(pod, self._state) is None
             for plugin in self._profile.filters

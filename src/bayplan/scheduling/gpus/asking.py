@@ -2,6 +2,8 @@
 
 A pod asks either for whole GPUs, by the extended resource, or for a share of one, by the annotation SHARE. Which
 devices it got is written into the annotation DEVICES when it is bound. Amounts are thousandths of a device.
+
+A share that cannot be read is no share of nothing: whoever wrote it wants a GPU, so GpuShare turns the pod down.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ DEVICES = "bayplan.dev/gpu-devices"
 RESOURCE = "nvidia.com/gpu"
 WHOLE = 1000
 Devices = tuple[int, ...]
+_LONGEST = 18
+"""Digits: no annotation has more to say, and Python reads no number of thousands of them."""
 
 
 class Ask(NamedTuple):
@@ -25,6 +29,8 @@ class Ask(NamedTuple):
 
     number: int
     milli: int
+    unread: str | None = None
+    """What stands where a share was expected, if it is none."""
 
     @property
     def total(self) -> int:
@@ -48,12 +54,14 @@ _NOTHING = GpuHold(Ask(0, 0))
 
 
 def hold_of(requests: Mapping[str, int], annotations: Mapping[str, str]) -> GpuHold:
-    """What is asked for. A share that cannot be read is none, and so is one beside whole GPUs."""
+    """What is asked for. A share beside whole GPUs is none; one that cannot be read takes no device."""
     number = requests.get(RESOURCE, 0)
-    share = "" if number else annotations.get(SHARE, "")
-    milli = WHOLE if number else int(share) if _is_number(share) else 0
-    if not (number or 0 < milli < WHOLE):
+    share = None if number else annotations.get(SHARE)
+    if not number and share is None:
         return _NOTHING
+    milli = WHOLE if share is None else int(share) if _is_number(share) else 0
+    if share is not None and not 0 < milli < WHOLE:
+        return GpuHold(Ask(0, 0, share))
     known = filter(_is_number, annotations.get(DEVICES, "").split(","))
     return GpuHold(Ask(number or 1, milli), tuple(map(int, known)))
 
@@ -64,4 +72,4 @@ def written(devices: Devices) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
+    return text.isascii() and text.isdecimal() and len(text) <= _LONGEST

@@ -45,7 +45,7 @@ class Run(msgspec.Struct, frozen=True):
     pods: int
     placed: int
     allocated: dict[int, float]
-    """The GPUs in use, in percent of all, by how many had been asked for, in percent of all."""
+    """The GPUs in use, in percent of all, by how many had been asked for, in percent of all: each percent from 0 on."""
 
 
 def setting(
@@ -85,11 +85,16 @@ def run(trace: Trace, policy: str, seed: int, inflate: float) -> Run:
 
 
 def _by_percent(sums: Mapping[int, Sequence[float]], last: int) -> Iterator[tuple[int, float]]:
-    """The mean at each percent; where no pod came just then, that of both neighbours."""
+    """The mean at each percent, as the paper's authors have it; where no pod came just then, what was in use before.
+
+    In a cluster of their size pods come at every percent. In a small one they do not, and the authors' tables, which
+    take the neighbours on both sides or nothing there, would have gaps, and more in use than was asked for.
+    """
+    before = 0.0
     for asked in range(last + 1):
-        used = sums.get(asked) or [*sums.get(asked - 1, ()), *sums.get(asked + 1, ())]
-        if used:
-            yield asked, round(sum(used) / len(used), 2)
+        used = sums.get(asked)
+        yield asked, round(sum(used) / len(used), 2) if used else before
+        before = used[-1] if used else before
 
 
 def node_of(node: TraceNode) -> Node:

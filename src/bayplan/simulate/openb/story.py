@@ -1,13 +1,10 @@
 """A trace in its own time, as a story that can be replayed: pods come, run and go when they did.
 
-It takes the times of the trace, in seconds: `creation_time`, `scheduled_time` (empty: it never was) and
-`deletion_time`, and `pod_phase`, which says whether a pod had ended by itself. Where its pods were the trace does not
-say.
+It takes a trace that was read with its times. A pod's phase says whether it had ended by itself. Where its pods were
+the trace does not say.
 """
 
 from __future__ import annotations
-
-import re
 
 import msgspec
 
@@ -19,12 +16,11 @@ from bayplan.simulate.openb.run import node_of, pod_of
 from bayplan.simulate.openb.trace import Trace, TraceError, TracePod
 from bayplan.simulate.recording.story import PodLife, Story
 
-_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
 _ENDED = ("Succeeded", "Failed")
 
 
 def trace_story(trace: Trace, began: Instant) -> Story:
-    """The story of a trace that begins then. Raises TraceError where it has no times."""
+    """The story of a trace that begins then. Raises TraceError where it was read without times."""
     lives = [_life(pod, began) for pod in trace.pods]
     times = [at for life in lives for at in (life.arrived, life.bound, life.left) if at is not None]
     nodes = [(began, "ADDED", Object.from_raw(NODE, _written(node_of(each)))) for each in trace.nodes]
@@ -32,29 +28,25 @@ def trace_story(trace: Trace, began: Instant) -> Story:
 
 
 def _life(pod: TracePod, began: Instant) -> PodLife:
-    arrived, bound, left = (_at(pod, began, text) for text in (pod.created, pod.scheduled, pod.deleted))
-    if arrived is None:
+    times = pod.times
+    if times is None:
         raise TraceError(f"{pod.name}: no creation_time", hint="bayplan simulate openb takes traces without times")
-    over = pod.phase in _ENDED and bound is not None
+    bound, left = (None if at is None else _at(began, at) for at in (times.scheduled, times.deleted))
+    over = times.phase in _ENDED and bound is not None
     return PodLife(
         uid=pod.name,
         last=Object.from_raw(POD, _written(pod_of(pod))),
-        arrived=arrived,
+        arrived=_at(began, times.created),
         bound=bound,
         started=bound,
         ended=left if over else None,
-        failed=pod.phase == "Failed",
+        failed=times.phase == "Failed",
         gone=None if over else left,
     )
 
 
-def _at(pod: TracePod, began: Instant, text: str) -> Instant | None:
-    """An instant of the trace. Some write whole numbers with a point, and nothing as nan."""
-    if text.lower() in ("", "nan"):
-        return None
-    if not _SECONDS.fullmatch(text):
-        raise TraceError(f"{pod.name}: expected seconds, not {text!r}")
-    return Instant(began + round(float(text) * SECOND))
+def _at(began: Instant, seconds: float) -> Instant:
+    return Instant(began + round(seconds * SECOND))
 
 
 def _written(thing: KubernetesObject) -> bytes:

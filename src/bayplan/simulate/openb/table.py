@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -56,20 +58,45 @@ def read_expected(path: Path) -> dict[str, list[Run]]:
     """
     found: dict[str, list[Run]] = {}
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in (_POLICY, _SEED) if name not in (reader.fieldnames or ())]
             if missing:
                 raise TraceError(f"{path}:1: no column {missing[0]!r}")
             for row in reader:
-                policy = row[_POLICY].rpartition("-")[2].lower()  # the paper numbers them: 06-FGD
                 try:
-                    allocated = {int(key): float(text) for key, text in row.items() if key.isdecimal() and text}
-                    found.setdefault(policy, []).append(Run(policy, int(row[_SEED]), 0, 0, allocated))
+                    run = _published(row)
                 except ValueError as error:
                     raise TraceError(f"{path}:{reader.line_num}: {error}") from error
+                found.setdefault(run.policy, []).append(run)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise TraceError(f"{path}: cannot be read: {error}") from error
+    return found
+
+
+def _published(row: dict[Any, Any]) -> Run:
+    """A row as the csv module reads it: cells that are not there are None, and those beyond the columns have no key."""
+    if None in row:
+        raise ValueError(f"{len(row[None])} cells more than there are columns")
+    if None in row.values():
+        missing = next(key for key, text in row.items() if text is None)
+        raise ValueError(f"{missing}: the row ends before it")
+    if not (row[_SEED].isascii() and row[_SEED].isdecimal()):
+        raise ValueError(f"{_SEED}: expected a whole number, not {row[_SEED]!r}")
+    policy = row[_POLICY].rpartition("-")[2].lower()  # the paper numbers them: 06-FGD
+    if not policy:
+        raise ValueError(f"{_POLICY}: is empty")
+    allocated = {int(key): _percent(key, text) for key, text in row.items() if key.isdecimal() and text}
+    return Run(policy, int(row[_SEED]), 0, 0, allocated)
+
+
+def _percent(column: str, text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"{column}: expected a number, not {text!r}")
     return found

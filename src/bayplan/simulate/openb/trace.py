@@ -1,14 +1,16 @@
 """Reading the trace's two files, and the workload that the paper makes of them.
 
 Nodes have `sn, cpu_milli, memory_mib, gpu, model`; pods `name, cpu_milli, memory_mib, num_gpu, gpu_milli` and where the
-trace has it `gpu_spec`, the models that will do, joined by `|`, and when they came and went. Other columns are passed
-over.
+trace has it `gpu_spec`, the models that will do, joined by `|`. When they came and went is read where it is asked for:
+`creation_time`, `scheduled_time` (empty: it never was) and `deletion_time` in seconds, and `pod_phase`. Other columns
+are passed over.
 """
 
 from __future__ import annotations
 
 import csv
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +21,8 @@ from bayplan.model.errors import PermanentError
 from bayplan.scheduling.gpus.asking import WHOLE
 
 T = TypeVar("T")
+_SECONDS = re.compile(r"[0-9]{1,11}(\.[0-9]*)?")
+"""Some write whole numbers with a point."""
 
 
 class TraceError(PermanentError):
@@ -37,6 +41,15 @@ class TraceNode(msgspec.Struct, frozen=True):
     model: str
 
 
+class Times(msgspec.Struct, frozen=True):
+    """When a pod came and went, in seconds since the trace began."""
+
+    created: float
+    scheduled: float | None = None
+    deleted: float | None = None
+    phase: str = ""
+
+
 class TracePod(msgspec.Struct, frozen=True):
     """A pod of the trace. `gpu_milli` is of each GPU."""
 
@@ -46,11 +59,8 @@ class TracePod(msgspec.Struct, frozen=True):
     gpus: int
     gpu_milli: int
     models: tuple[str, ...] = ()
-    created: str = ""
-    """Seconds since the trace began, as it is written; so the next two, where the trace has them."""
-    scheduled: str = ""
-    deleted: str = ""
-    phase: str = ""
+    times: Times | None = None
+    """Where they were asked for."""
 
     @property
     def total_gpu(self) -> int:
@@ -70,26 +80,35 @@ class Trace(msgspec.Struct, frozen=True):
         return WHOLE * sum(node.gpus for node in self.nodes)
 
 
-def read_trace(nodes: Path, pods: Path) -> Trace:
-    """Both files. Raises TraceError, which names file, line and column."""
-    return Trace(
+def read_trace(nodes: Path, pods: Path, *, timed: bool = False) -> Trace:
+    """Both files. `timed`: its pods must say when they came. Raises TraceError, which names file, line and column."""
+    trace = Trace(
         tuple(_rows(nodes, ("sn", "cpu_milli", "memory_mib", "gpu", "model"), _node)),
-        tuple(_rows(pods, ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"), _pod)),
+        tuple(_rows(pods, ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"), _timed_pod if timed else _pod)),
     )
+    for path, found, what in ((nodes, trace.nodes, "nodes"), (pods, trace.pods, "pods")):
+        if not found:
+            raise TraceError(f"{path}: no {what}")
+    return trace
 
 
 def _rows(path: Path, columns: Sequence[str], make: Callable[[dict[str, str]], T]) -> Iterator[T]:
+    """What each row makes. The first column is a name, which stands once."""
+    lines: dict[str, int] = {}
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:  # spreadsheets write a mark of the byte order
             reader = csv.DictReader(file)
             missing = [name for name in columns if name not in (reader.fieldnames or ())]
             if missing:
                 raise TraceError(f"{path}:1: no column {missing[0]!r}; it needs {', '.join(columns)}")
             for row in reader:
                 try:
-                    yield make(row)
+                    made = make(row)
+                    if (first := lines.setdefault(row[columns[0]], reader.line_num)) != reader.line_num:
+                        raise ValueError(f"{columns[0]}: {row[columns[0]]!r} stands on line {first} already")
                 except (ValueError, TypeError) as error:
                     raise TraceError(f"{path}:{reader.line_num}: {error}") from error
+                yield made
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -121,8 +140,31 @@ def _pod(row: dict[str, str]) -> TracePod:
     if gpus > 1 and milli < WHOLE:
         raise ValueError("gpu_milli: a share is of one GPU")
     models = tuple(filter(None, (row.get("gpu_spec") or "").split("|")))
-    told = (row.get(column) or "" for column in ("creation_time", "scheduled_time", "deletion_time", "pod_phase"))
-    return TracePod(_name(row, "name"), cpu, memory, gpus, milli if gpus else 0, models, *told)
+    return TracePod(_name(row, "name"), cpu, memory, gpus, milli if gpus else 0, models)
+
+
+def _timed_pod(row: dict[str, str]) -> TracePod:
+    pod = _pod(row)
+    created = _seconds(row, "creation_time")
+    if created is None:
+        raise ValueError("no creation_time; bayplan simulate openb takes traces without times")
+    scheduled, deleted = (_seconds(row, column) for column in ("scheduled_time", "deletion_time"))
+    before, since = "creation_time", created
+    for column, at in (("scheduled_time", scheduled), ("deletion_time", deleted)):
+        if at is not None and at < since:
+            raise ValueError(f"{column}: {at:.16g} is before {before}, {since:.16g}")
+        before, since = (before, since) if at is None else (column, at)
+    return msgspec.structs.replace(pod, times=Times(created, scheduled, deleted, row.get("pod_phase") or ""))
+
+
+def _seconds(row: dict[str, str], column: str) -> float | None:
+    """None where there is nothing, which some write as nan."""
+    text = row.get(column) or ""
+    if text.lower() in ("", "nan"):
+        return None
+    if not _SECONDS.fullmatch(text):
+        raise ValueError(f"{column}: expected seconds, not {text!r}")
+    return float(text)
 
 
 def arrivals(trace: Trace, seed: int, inflate: float) -> list[TracePod]:
@@ -140,6 +182,8 @@ def arrivals(trace: Trace, seed: int, inflate: float) -> list[TracePod]:
     any_asks = any(pod.total_gpu for pod in originals)
     while any_asks and total < most:
         again = chance.choice(originals)
+        # Of each GPU, not of all together: so it is in the authors' simulator (tuneUpPods), whose workload this is. So
+        # the last pod may ask for more than was left.
         if total + again.gpu_milli > most:
             break
         total += again.total_gpu

@@ -6,13 +6,12 @@
     {"at": "...", "type": "END"}
 
 A file with nothing after SYNCED is a snapshot: a twin's. Every batch is flushed, so what a crash leaves can be read to
-the last whole line. Pods name images, arguments and environments, so the file is its owner's alone.
+the last whole line. It holds whole pods, so it is its owner's alone.
 """
 
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +25,7 @@ from bayplan.cluster.objects import Object
 from bayplan.model.clock import Instant, parse_rfc3339, rfc3339_micro
 from bayplan.model.errors import PermanentError
 from bayplan.model.meta import ObjectMeta
+from bayplan.simulate.private import open_private
 
 FORMAT = "bayplan.dev/v1"
 _CHUNK = 1 << 20
@@ -101,8 +101,7 @@ class Writer:
         self.entries = 0
 
     def __enter__(self) -> Self:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._raw = os.fdopen(descriptor, "wb")
+        self._raw = open_private(self._path)
         self._file = gzip.GzipFile(filename="", fileobj=self._raw, mode="wb", compresslevel=6, mtime=0)
         self._write(self._header)
         self.flush()

@@ -88,7 +88,7 @@ class LiveReplay:
         self._story, self._cluster = story, cluster
         self._keep = keep_placed
         self._sight = _Sight()
-        self._names = Names()
+        self._names = Names(story)
         self._made: dict[str, Object] = {}
         self._open: set[str] = set()
         """New uids of pods that the scheduler has not answered for."""

@@ -85,8 +85,9 @@ class Recorder:
         if isinstance(news, BayplanError):
             self._miss(kind, news)
         else:
+            reading_anew = kind not in self._unknown and (news.synced or not news.revision)
             for change in news.changes:
-                late = change.object.version <= news.behind
+                late = reading_anew or change.object.version <= news.behind
                 self._writer.add(Entry(at, change.type, change.object, late=late))
             self.progress.changes += len(news.changes) if self.progress.synced else 0
         if isinstance(news, BayplanError) or news.synced:

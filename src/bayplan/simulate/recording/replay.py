@@ -89,13 +89,14 @@ def steps(story: Story, *, ends: bool = False) -> list[Step]:
         left = life.left if ends else life.deleted
         if left is not None:
             found.append(Step(max(left, life.arrived), "leave", life))
-    rank = {"node": 0, "lost": 1, "pod": 2, "leave": 3}
+    rank = {"node": 0, "lost": 0, "pod": 1, "leave": 2}
     return sorted(found, key=lambda step: (step.at, rank[step.what], _age(step.item)))  # of equals, as they were heard
 
 
 def _age(item: Object | PodLife) -> str:
-    there = item.last if isinstance(item, PodLife) else item
-    return there.meta.creation_timestamp or ""
+    """Pods that came together come oldest first. Nodes have none: one that was made anew within one batch goes first
+    and then comes, and of a node whose going is inferred nobody says how old it was."""
+    return item.last.meta.creation_timestamp or "" if isinstance(item, PodLife) else ""
 
 
 def first_nodes(story: Story) -> list[Object]:
@@ -110,16 +111,23 @@ def first_nodes(story: Story) -> list[Object]:
 
 
 class Names:
-    """Names for pods: one that was taken before gets a number, since its first bearer may still be there."""
+    """Names for pods: one that was taken before gets a number, since its first bearer may still be there.
 
-    def __init__(self) -> None:
-        self._taken: Counter[tuple[str, str]] = Counter()
+    Never a number that makes it the name of another recorded pod.
+    """
+
+    def __init__(self, story: Story) -> None:
+        self._recorded = {life.last.key for life in story.pods.values()}
+        self._number: dict[tuple[str, str], int] = {}
 
     def fresh(self, life: PodLife) -> str:
         """The name that a pod gets."""
-        self._taken[life.last.key] += 1
-        number = self._taken[life.last.key]
-        return life.last.name if number == 1 else f"{life.last.name}-{number}"
+        namespace, name = life.last.key
+        number = self._number.get(life.last.key, 0) + 1
+        while number > 1 and (namespace, f"{name}-{number}") in self._recorded:
+            number += 1
+        self._number[life.last.key] = number
+        return name if number == 1 else f"{name}-{number}"
 
 
 class EmbeddedReplay:
@@ -136,7 +144,7 @@ class EmbeddedReplay:
         self.cluster = EmbeddedCluster(controllers, clock=clock, seed=seed)
         around = (*story.around.values(), *first_nodes(story))
         fill(self.cluster, Snapshot(story.began, "", around))
-        self._names = Names()
+        self._names = Names(story)
         self._made: dict[str, tuple[str, str]] = {}
         """The names that pods got, and their new uids, by the recorded uid."""
         self._stays: dict[str, Stay] = {}

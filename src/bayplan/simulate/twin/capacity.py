@@ -20,7 +20,7 @@ from bayplan.scheduling.decision import Decision
 from bayplan.scheduling.fast.scheduler import FastScheduler
 from bayplan.scheduling.filtering import prepare
 from bayplan.scheduling.framework import Profile
-from bayplan.scheduling.pods import PodInfo
+from bayplan.scheduling.pods import PodInfo, Wants
 from bayplan.scheduling.state import ClusterState
 
 MOST = 10_000
@@ -118,11 +118,11 @@ class Alike(msgspec.Struct, frozen=True):
 
 def alike(pods: Iterable[Pod]) -> Sequence[Alike]:
     """The pods that are not over, by what they ask for; the most frequent first. DaemonSets' are left out."""
-    groups: dict[int, list[Pod]] = {}
+    groups: dict[Wants, list[Pod]] = {}
     for pod in pods:
         owner = pod.metadata.controller
         if not pod.is_terminal and (owner is None or owner.kind not in ("DaemonSet", "Node")):
-            groups.setdefault(id(PodInfo(pod).wants), []).append(pod)
+            groups.setdefault(PodInfo(pod).wants, []).append(pod)
     found = [_group(each) for each in groups.values()]
     return sorted(found, key=lambda each: (-each.placed - each.pending, each.pod.metadata.namespace, each.owner))
 

@@ -27,6 +27,7 @@ from bayplan.service.yaml_lines import FileError
 from bayplan.simulate.vms.agreement import Agreement, MoveResult
 from bayplan.simulate.vms.exporter_state import ExporterState, NodeUse, NotInScenarioError
 from bayplan.simulate.vms.precopy import Transfer, timeline
+from bayplan.simulate.vms.reasons import Why
 from bayplan.simulate.vms.scenario_file import node_doc, parse_vms, written
 
 if TYPE_CHECKING:
@@ -132,11 +133,19 @@ class Exporter:
 
     async def _feedback(self, request: Request) -> Doc:
         wishes = msgspec.json.decode(await _body(request), type=_Feedback).migrations
+        for each in wishes:  # all of them before the first: an answer that refuses has moved nothing
+            await asyncio.to_thread(self._state.check_move, each.vm_id, each.from_node, each.to_node)
         results = [await asyncio.to_thread(self._wish, each) for each in wishes]
         return {"success": all(map(bool, results)), "results": results_docs(self._state, results)}
 
     def _wish(self, wish: _Wish) -> MoveResult:
-        return self._state.move_vm(wish.vm_id, wish.from_node, wish.to_node)
+        """What came of a wish; also of one that something has come in between of, so that no other's is lost."""
+        try:
+            return self._state.move_vm(wish.vm_id, wish.from_node, wish.to_node)
+        except BayplanError as fault:
+            vm = self._state.vms.get(wish.vm_id)
+            where = "" if vm is None else vm.scheduled_node
+            return MoveResult(wish.to_node, where, Why("", fault.message), vm=wish.vm_id, source=wish.from_node)
 
     async def _scenario(self, _: Request) -> Doc:
         return await asyncio.to_thread(self._written)

@@ -19,10 +19,11 @@ from bayplan.model.errors import PermanentError
 from bayplan.service.logging import get_logger
 from bayplan.simulate.vms.agreement import Agreement, MoveResult, agreement
 from bayplan.simulate.vms.grounds import ClusterAway
+from bayplan.simulate.vms.launcher import check_nodes
 from bayplan.simulate.vms.manager import PodManager
 from bayplan.simulate.vms.pressure import Curve, cpu_pressure, memory_pressure, monotone
 from bayplan.simulate.vms.reasons import DIRECT, Why
-from bayplan.simulate.vms.vm import VM, Node
+from bayplan.simulate.vms.vm import VM, Node, check_vms
 
 log = get_logger(__name__)
 _REMEMBERED = 100_000
@@ -122,11 +123,17 @@ class ExporterState:
     # --- loading
 
     def load_scenario(self, nodes: Sequence[Node]) -> dict[str, int]:
-        """Take these nodes and VMs. Where the VMs stand is a wish: the scheduler places them. Counts as `counts`."""
+        """Take these nodes and VMs. Where the VMs stand is a wish: the scheduler places them. Counts as `counts`.
+
+        Raises VMError for what cannot be, and then everything stays as it was.
+        """
         vms = [vm for node in nodes for vm in node.vms]
         wished = {vm.id: node.name for node in nodes for vm in node.vms}
         away = False
+        check_nodes(nodes)
+        check_vms(vms)
         try:
+            self.pod_manager.check_vms(vms)
             for name in self.pod_manager.ensure_nodes(nodes, no_others=True):
                 log.warning("the cluster has no such node", node=name)
             self.pod_manager.sync_pods_with_vms(vms)
@@ -168,13 +175,7 @@ class ExporterState:
 
         Raises NotInScenarioError for a VM or node that the scenario does not have.
         """
-        with self._lock:
-            self._take_in()
-            self._node(from_node)
-            self._node(to_node)
-            vm = self._vms.get(vm_id)
-        if vm is None:
-            raise NotInScenarioError(f'there is no VM "{vm_id}"', hint="GET /scenario lists them")
+        vm = self.check_move(vm_id, from_node, to_node)
         if to_node == from_node:
             result = MoveResult(
                 to_node,
@@ -189,6 +190,17 @@ class ExporterState:
             self._moves.append(result)
         return result
 
+    def check_move(self, vm_id: str, from_node: str, to_node: str) -> VM:
+        """The VM of a wish that can be tried, however it will end. Raises NotInScenarioError."""
+        with self._lock:
+            self._take_in()
+            self._node(from_node)
+            self._node(to_node)
+            vm = self._vms.get(vm_id)
+        if vm is None:
+            raise NotInScenarioError(f'there is no VM "{vm_id}"', hint="GET /scenario lists them")
+        return vm
+
     def _move(self, vm: VM, source: str, wished: str) -> MoveResult:
         try:
             done = self.pod_manager.migrate(vm, source, wished=wished)
@@ -196,19 +208,26 @@ class ExporterState:
             return self._move_directly(vm, source, wished, away)
         with self._lock:
             self._take_in()
-            self._put(vm, done.chosen)
-            cost = self._cost(vm, done.chosen, wished) if done and done.chosen != wished else 0.0
+            cost = 0.0
+            if self._is_ours(vm):
+                self._put(vm, done.chosen)
+                cost = self._cost(vm, done.chosen, wished) if done and done.chosen != wished else 0.0
         seconds = done.copy.seconds if done else 0.0
         return MoveResult(wished, done.chosen, done.why, False, vm.id, source, seconds, cost, done.moved)
 
     def _move_directly(self, vm: VM, source: str, wished: str, away: ClusterAway) -> MoveResult:
         with self._lock:
-            if vm.scheduled_node != source:
-                why = Why(DIRECT, f"{vm.id} is not on {source}")
+            if vm.scheduled_node != source or not self._is_ours(vm):
+                where = f"not on {source}" if self._is_ours(vm) else "no VM of the scenario any more"
+                why = Why(DIRECT, f"{vm.id} is {where}")
                 return MoveResult(wished, vm.scheduled_node, why, True, vm.id, source)
             self._put(vm, wished)
         why = Why(DIRECT, f"moved without asking: {away.message}")
         return MoveResult(wished, wished, why, True, vm.id, source, moved=True)
+
+    def _is_ours(self, vm: VM) -> bool:
+        """Whether it is a VM of this scenario still: another one may have been loaded while it moved."""
+        return self._vms.get(vm.id) is vm
 
     def _cost(self, vm: VM, chosen: str, wished: str) -> float:
         """How much worse it is on the chosen node than it would have been on the wished one."""

@@ -17,6 +17,7 @@ from bayplan.cluster.embedded.engine import EmbeddedCluster
 from bayplan.cluster.embedded.store import Change, ChangeType
 from bayplan.cluster.kinds import EVENT, NODE, POD, POD_DISRUPTION_BUDGET, Kind
 from bayplan.cluster.live.cluster import LiveCluster
+from bayplan.cluster.live.faults import Unreachable
 from bayplan.cluster.live.reflector import Reflector
 from bayplan.cluster.port import Cluster
 from bayplan.model.clock import SECOND, Clock, Instant, SystemClock, seconds
@@ -57,10 +58,22 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """End it."""
+        """End it. What is under way there is cancelled, so that nobody waits for it for ever."""
+        self.call(_drain())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _drain() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 class Ground(Protocol):
@@ -69,10 +82,16 @@ class Ground(Protocol):
     name: str
     hasty: bool
     """Whether a refusal may be out of date by the time it is read: then it is worth a second look."""
+    on_break: Callable[[], None]
+    """Called whenever a watch finds the server out of reach. It goes on trying by itself."""
 
     @property
     def cluster(self) -> Cluster:
         """The way to it."""
+        ...
+
+    def now(self) -> Instant:
+        """What its clock says: waiting goes by it."""
         ...
 
     async def follow(self, mirror: Mirror) -> None:
@@ -94,9 +113,13 @@ class VirtualGround:
     hasty = False
 
     def __init__(self, cluster: EmbeddedCluster, name: str = "embedded") -> None:
+        self.on_break = _nothing
         self.cluster = cluster
         self.name = name
         self._mirror: Mirror | None = None
+
+    def now(self) -> Instant:
+        return self.cluster.clock.now()
 
     async def follow(self, mirror: Mirror) -> None:
         store = self.cluster.world.store
@@ -118,7 +141,8 @@ class VirtualGround:
         while not holds():
             due = cluster.world.next_timer
             if due is None or due > end:
-                return False
+                await cluster.advance(max(0, end - cluster.clock.now()) / SECOND)
+                return holds()
             await cluster.advance((due - cluster.clock.now()) / SECOND)
         return True
 
@@ -134,11 +158,15 @@ class LiveGround:
     hasty = True
 
     def __init__(self, cluster: LiveCluster, name: str = "", clock: Clock | None = None) -> None:
+        self.on_break = _nothing
         self.cluster = cluster
         self.name = name or cluster.access.context
         self._clock = clock or SystemClock()
         self._tasks: list[asyncio.Task[None]] = []
         self._waiting: set[asyncio.Future[None]] = set()
+
+    def now(self) -> Instant:
+        return self._clock.now()
 
     async def follow(self, mirror: Mirror) -> None:
         await self._stop()
@@ -153,8 +181,16 @@ class LiveGround:
     async def _feed(self, kind: Kind, mirror: Mirror, synced: asyncio.Future[None]) -> None:
         namespace = None if kind is NODE else mirror.namespace
         labels, fields = OURS if kind is POD else "", "reason=Scheduled" if kind is EVENT else ""
-        known = set(mirror.pods) if kind is POD else set()
-        reflector = Reflector(self.cluster, kind, namespace, labels=labels, fields=fields, clock=self._clock)
+        known = mirror.names(kind)
+        reflector = Reflector(
+            self.cluster,
+            kind,
+            namespace,
+            labels=labels,
+            fields=fields,
+            clock=self._clock,
+            on_failure=self._failed,
+        )
         try:
             async with reflector as batches:
                 async for batch in batches:
@@ -163,7 +199,7 @@ class LiveGround:
                         known.discard(change.object.name)
                         mirror.note(change.object, now, gone=change.type == "DELETED")
                     if batch.synced and not synced.done():
-                        mirror.lose(known)
+                        mirror.lose(kind, known)
                         synced.set_result(None)
                     self._wake()
         except BayplanError as error:
@@ -171,6 +207,13 @@ class LiveGround:
                 synced.set_exception(error)
             else:
                 log.error("cannot be followed any more", kind=kind.resource, why=error.message)
+        finally:
+            if not synced.done():  # somebody follows anew: whoever waits for this is not to wait for ever
+                synced.set_exception(Unreachable("the watches broke off before the present was known"))
+
+    def _failed(self, error: BayplanError) -> None:
+        if isinstance(error, Unreachable):
+            self.on_break()
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, set()

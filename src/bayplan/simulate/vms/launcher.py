@@ -3,24 +3,26 @@
 A target that is required, and a source that is not to be returned to, are said to the scheduler as node affinity by
 name. Terms are alternatives, so each of the VM's own gets the addition; one that asks for nothing matches nothing, and
 stays so.
+
+The labels by which a pod is known are ours alone (`OWN_LABELS`). `app` is what virt-launcher pods have by default: a VM
+that says otherwise has its own, so that what it and others ask of `app` is kept.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from bayplan.cluster.kinds import Kind
-from bayplan.simulate.vms.vm import VM, Doc, Node, NodeShape, requests
+from bayplan.cluster.kinds import NODE, Kind
+from bayplan.simulate.vms.constraints import DOMAIN, MANAGED, VM_LABEL, document_faults
+from bayplan.simulate.vms.vm import VM, Doc, Node, NodeShape, VMError, requests
 
 GROUP = "simulate.bayplan.dev"
-MANAGED = "app.kubernetes.io/managed-by"
 MANAGER = "bayplan-vms"
-VM_LABEL = "vm.kubevirt.io/name"
 OURS = f"{MANAGED}={MANAGER}"
 """The label selector of all pods made here; whoever else runs VMs in the namespace is left alone."""
 FORCED, DIGEST, REMINDED = (f"{GROUP}/{word}" for word in ("forced", "digest", "reminded"))
@@ -46,13 +48,13 @@ def launcher(
     `node_name` puts it there past the scheduler. `only` and `never` tell the scheduler where it must and must not go.
     """
     spec = _spec(vm, shape, selector)
-    annotations = {DIGEST: _digest(spec)}
+    annotations = {DIGEST: _digest(spec, vm)}
     if node_name:
         spec["nodeName"] = node_name
         annotations[FORCED] = node_name
     if only or never:
         spec["affinity"] = _directed(spec.get("affinity", {}), only, never)
-    labels = {**vm.labels, "app": "virt-launcher", "kubevirt.io/domain": vm.id, VM_LABEL: vm.id, MANAGED: MANAGER}
+    labels = {"app": "virt-launcher", **vm.labels, DOMAIN: vm.id, VM_LABEL: vm.id, MANAGED: MANAGER}
     meta: Doc = {"generateName": f"virt-launcher-{vm.id}-", "labels": labels, "annotations": annotations}
     if owner is not None:
         meta["ownerReferences"] = [dict(owner)]
@@ -60,30 +62,27 @@ def launcher(
 
 
 def digest(vm: VM, shape: NodeShape, selector: Mapping[str, str] = SIMULATED) -> str:
-    """What tells a VM's pod from one of another size or with other constraints."""
-    return _digest(_spec(vm, shape, selector))
+    """What tells a VM's pod from one of another size, with other constraints or other labels."""
+    return _digest(_spec(vm, shape, selector), vm)
 
 
-def _digest(spec: Doc) -> str:
-    return hashlib.sha256(msgspec.json.encode(spec, order="deterministic")).hexdigest()[:16]
+def _digest(spec: Doc, vm: VM) -> str:
+    return hashlib.sha256(msgspec.json.encode((spec, vm.labels), order="deterministic")).hexdigest()[:16]
 
 
 def _spec(vm: VM, shape: NodeShape, selector: Mapping[str, str]) -> Doc:
     container = {"name": "compute", "image": "virt-launcher", "resources": {"requests": requests(vm, shape)}}
     spec: Doc = {
         "containers": [container],
-        "tolerations": [{**_FAKE, "operator": "Equal"}, *copy.deepcopy(vm.tolerations)],
+        "tolerations": [{**_FAKE, "operator": "Equal"}],
         "terminationGracePeriodSeconds": 0,  # its state has moved elsewhere: there is nothing to wait for
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
     }
-    optional = {
-        "nodeSelector": {**selector, **vm.node_selector},
-        "affinity": copy.deepcopy(vm.affinity),
-        "topologySpreadConstraints": copy.deepcopy(vm.topology_spread),
-        "priorityClassName": vm.priority_class_name,
-    }
-    return spec | {name: value for name, value in optional.items() if value}
+    asked = copy.deepcopy(vm.constraints())
+    node_selector = {**selector, **asked.pop("nodeSelector", {})}
+    spec["tolerations"] += asked.pop("tolerations", ())
+    return spec | ({"nodeSelector": node_selector} if node_selector else {}) | asked
 
 
 def _directed(affinity: Doc, only: str, never: str) -> Doc:
@@ -159,6 +158,18 @@ def node_document(node: Node, selector: Mapping[str, str] = SIMULATED) -> Doc:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": node.name, "labels": labels},
-        "spec": {"taints": [_FAKE, *node.taints]},
+        "spec": {"taints": [*node.taints, _FAKE]},
         "status": {"capacity": amounts, "allocatable": amounts},
     }
+
+
+def check_nodes(nodes: Sequence[Node], selector: Mapping[str, str] = SIMULATED) -> None:
+    """Whether these nodes can be, all of them. Raises VMError."""
+    seen: set[str] = set()
+    for node in nodes:
+        if node.name in seen:
+            raise VMError(f'there are two nodes "{node.name}"')
+        seen.add(node.name)
+        wrong = document_faults(NODE, node_document(node, selector))
+        if wrong:
+            raise VMError(f'node "{node.name}": ' + "; ".join(f"{each.path}: {each.message}" for each in wrong))

@@ -6,16 +6,19 @@
         pods.get_pod_node_assignment(vm.id)                  # where to, as soon as it has
 
 Every call waits for what it asks for, by watches, and never sleeps. While the API is out of reach every call raises
-ClusterAway at once; a probe in the background notices when it is back, and then everything is read anew.
+ClusterAway at once; a probe in the background notices when it is back, and then everything is read anew. A watch that
+breaks has the API asked at once, so its loss is noticed while nobody calls.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from bayplan.cluster.kinds import NODE
 from bayplan.cluster.live.faults import Unreachable
 from bayplan.model.clock import Clock, Instant, SystemClock, seconds
 from bayplan.model.errors import BayplanError
@@ -27,7 +30,7 @@ from bayplan.simulate.vms.migrating import Migrating, Migration, OnBudget
 from bayplan.simulate.vms.mirror import Mirror
 from bayplan.simulate.vms.placing import Placing, Terms
 from bayplan.simulate.vms.precopy import NETWORK, Network
-from bayplan.simulate.vms.vm import USUAL, VM, Node, NodeShape
+from bayplan.simulate.vms.vm import USUAL, VM, Node, NodeShape, VMError
 
 log = get_logger(__name__)
 T = TypeVar("T")
@@ -68,7 +71,9 @@ class PodManager:
         self.last_refusal: Migration | None = None
         """The last migration that did not come about; its `why` names the plugin."""
         self._thread = LoopThread("vms")
+        self._closed = False
         self._probing: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
         try:
             ground, ours, self._end = choose(backend, self._thread, seed, tell)
         except BaseException:
@@ -82,6 +87,7 @@ class PodManager:
         except BaseException:
             self.close()
             raise
+        ground.on_break = self._suspect  # only now: to begin with, whoever opened it is told
 
     def __enter__(self) -> Self:
         return self
@@ -92,14 +98,20 @@ class PodManager:
         self.close()
 
     def close(self) -> None:
-        """End what was started here. Pods stay."""
-        self._thread.call(self._close())
-        self._thread.close()
-        self._end()
+        """End what was started here. Pods stay. Closing again does nothing; every other call raises VMError then."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._thread.call(self._close())
+        finally:
+            self._thread.close()
+            self._end()
 
     async def _close(self) -> None:
-        if self._probing is not None:
-            self._probing.cancel()
+        for task in (self._probing, self._asking):
+            if task is not None:
+                task.cancel()
         await self._placing.ground.close()
 
     @property
@@ -120,14 +132,12 @@ class PodManager:
     # --- VMs as pods
 
     def create_pod(self, vm: VM, node_name: str | None = None) -> str:
-        """Create a VM's pod and return its name, which the VM gets as well.
+        """Create a VM's pod and return its name, which the VM gets as well. A VM that has one keeps it.
 
         Without a node the scheduler decides, and nodeName is not set. With one it is forced there by nodeName, past the
-        scheduler: the pod says so in an annotation, and the log in a line.
+        scheduler: the pod says so in an annotation, and the log in a line. A VM that has a pod elsewhere loses it then.
         """
-        known = {each.name for each in self.mirror.of(vm.id)}
-        vm.pod_name = self._do(lambda: self._placing.create_or_adopt(vm, known, node_name or ""))
-        vm.scheduled_node = node_name or ""
+        vm.pod_name, vm.scheduled_node = self._do(lambda: self._placing.ensure_pod(vm, node_name or ""))
         return vm.pod_name
 
     def delete_pod(self, vm_id: str) -> bool:
@@ -154,6 +164,10 @@ class PodManager:
     def sync_pods_with_vms(self, vms: Sequence[VM]) -> dict[str, int]:
         """Make pods for VMs that have none, remove those of VMs that are no more, replace those of another size."""
         return self._do(lambda: self._placing.sync(vms))
+
+    def check_vms(self, vms: Sequence[VM]) -> None:
+        """Whether these VMs can be here, all of them: their ids, sizes, constraints, priorities. Raises VMError."""
+        self._do(lambda: self._placing.check(vms))
 
     def migrate_vm_pod(self, vm: VM, from_node: str, to_node: str | None = None) -> bool:
         """Move a VM off a node: to `to_node`, if the scheduler agrees, or to any other but the one it leaves.
@@ -204,10 +218,14 @@ class PodManager:
 
         So all that is done here must bear to be begun anew.
         """
+        if self._closed:
+            raise _closed()
         if self.away:
             raise ClusterAway(f"{self.engine} cannot be reached", hint="it is tried again in the background")
         try:
             return self._thread.call(make())
+        except CancelledError:  # by closing, on another thread
+            raise _closed() from None
         except Unreachable as broken:
             lost = broken
         try:
@@ -217,6 +235,19 @@ class PodManager:
             lost = broken
         self._thread.call(self._lost(lost))
         raise ClusterAway(lost.message, hint=lost.hint) from lost
+
+    def _suspect(self) -> None:
+        """A watch broke. It may be the connection only: whether the API is out of reach, the API is asked."""
+        if not self.away and not self._closed and (self._asking is None or self._asking.done()):
+            self._asking = asyncio.create_task(self._ask(), name="ask")
+
+    async def _ask(self) -> None:
+        try:
+            await self._placing.cluster.list(NODE, limit=1)
+        except Unreachable as broken:
+            await self._lost(broken)
+        except BayplanError as error:
+            log.debug("the API answers, though not as it should", why=error.message)
 
     async def _lost(self, why: Unreachable) -> None:
         if not self.away:
@@ -236,3 +267,7 @@ class PodManager:
             log.warning("the API is back")
         for callback in list(self.on_return):
             await asyncio.to_thread(callback)
+
+
+def _closed() -> VMError:
+    return VMError("this PodManager is closed", hint="make another one")

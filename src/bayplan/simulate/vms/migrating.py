@@ -8,7 +8,6 @@ off the source's node by node affinity, and on the required one if there is such
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from contextlib import suppress
 from typing import Literal
@@ -16,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from bayplan.cluster.kinds import POD
+from bayplan.model.clock import SECOND, Instant, seconds
 from bayplan.model.errors import ApiError, NotFound, ServerError, TooManyRequests
 from bayplan.simulate.vms.launcher import REMINDED
 from bayplan.simulate.vms.mirror import Sight
@@ -62,7 +62,6 @@ class Migrating:
     def __init__(self, placing: Placing, network: Network) -> None:
         self._placing = placing
         self._network = network
-        self._locks: dict[str, asyncio.Lock] = {}
         self._reminders = 0
 
     async def migrate(
@@ -72,7 +71,7 @@ class Migrating:
 
         `wished` is told to nobody; it is what the answer's reasons are about.
         """
-        async with self._locks.setdefault(vm.id, asyncio.Lock()):
+        async with self._placing.turn(vm.id):
             memory = vm.memory_consumption * self._placing.terms.shape.memory
             copy = precopy(memory, min(self._network.link_mbps, self._network.total_mbps), vm.dirty_rate_mbps)
             target = only or wished
@@ -142,23 +141,24 @@ class Migrating:
         return why_elsewhere((await self._placing.judged(target))[0], wished, chosen)
 
     async def _evict(self, pod: Sight, budget: OnBudget, *, dry_run: bool) -> None:
-        """Through the eviction API, so that budgets have their say. Raises _Refused when they forbid it."""
+        """Through the eviction API, so that budgets have their say. Raises _Refused when they forbid it.
+
+        However often budgets change meanwhile, they are waited for no longer than is said.
+        """
         placing = self._placing
-        left = placing.terms.within
+        end = Instant(placing.ground.now() + seconds(placing.terms.within))
         while True:
             seen = placing.mirror.budgets
             refused = await self._try_evicting(pod, dry_run=dry_run)
             if refused is None:
                 return
-            if budget == "fail" and not refused.undecided:
+            left = (end - placing.ground.now()) / SECOND
+            if left <= 0 or (budget == "fail" and not refused.undecided):
                 raise refused
             wait = min(left, refused.undecided or left)
-            if await placing.ground.until(functools.partial(self._budgets_changed, seen), wait):
-                continue
-            left -= wait
-            if left <= 0:
-                raise refused
-            await self._remind(pod)
+            changed = await placing.ground.until(functools.partial(self._budgets_changed, seen), wait)
+            if not changed and wait < left:
+                await self._remind(pod)
 
     async def _remind(self, pod: Sight) -> None:
         """Touch a pod, so that its budget is looked at anew.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from bayplan.cluster.kinds import EVENT, NODE, POD, POD_DISRUPTION_BUDGET
+from bayplan.cluster.kinds import EVENT, NODE, POD, POD_DISRUPTION_BUDGET, Kind
 from bayplan.cluster.objects import Object
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339
 from bayplan.model.meta import condition
@@ -22,7 +22,8 @@ from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.model.policies import Event
 from bayplan.model.quantity import parse
-from bayplan.simulate.vms.launcher import DIGEST, MANAGED, MANAGER, VM_LABEL
+from bayplan.simulate.vms.constraints import MANAGED, VM_LABEL
+from bayplan.simulate.vms.launcher import DIGEST, MANAGER
 from bayplan.simulate.vms.vm import NodeShape
 
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -140,10 +141,16 @@ class Mirror:
             del self._of[sight.vm]
         self._tell(sight.vm)
 
-    def lose(self, names: Iterable[str]) -> None:
-        """Pods that went while nobody listened."""
+    def names(self, kind: Kind) -> set[str]:
+        """The pods, or the nodes, that are known; of no other kind is any kept."""
+        return {*self.pods} if kind is POD else {*self.nodes} if kind is NODE else set()
+
+    def lose(self, kind: Kind, names: Iterable[str]) -> None:
+        """Pods or nodes that went while nobody listened."""
         for name in names:
-            if (sight := self.pods.get(name)) is not None:
+            if kind is NODE:
+                self.nodes.pop(name, None)
+            elif (sight := self.pods.get(name)) is not None:
                 self._forget(sight)
 
     def _tell(self, vm: str) -> None:

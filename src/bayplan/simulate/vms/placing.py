@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import TypeVar, cast
 
 import msgspec
 
-from bayplan.cluster.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, NODE, POD, SERVICE_ACCOUNT, Kind
+from bayplan.cluster.kinds import (
+    CUSTOM_RESOURCE_DEFINITION,
+    NAMESPACE,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    SERVICE_ACCOUNT,
+    Kind,
+)
 from bayplan.cluster.objects import Object
 from bayplan.cluster.paging import all_of
 from bayplan.cluster.port import Cluster, WatchEvent
@@ -28,6 +36,7 @@ from bayplan.service.logging import get_logger
 from bayplan.simulate.vms.grounds import Ground
 from bayplan.simulate.vms.launcher import (
     VIRTUAL_MACHINE,
+    check_nodes,
     definition,
     digest,
     launcher,
@@ -37,7 +46,7 @@ from bayplan.simulate.vms.launcher import (
 )
 from bayplan.simulate.vms.mirror import Mirror, Sight
 from bayplan.simulate.vms.reasons import judge
-from bayplan.simulate.vms.vm import VM, Doc, Node, NodeShape, VMError
+from bayplan.simulate.vms.vm import VM, Doc, Node, NodeShape, VMError, check_vms
 
 log = get_logger(__name__)
 T = TypeVar("T")
@@ -72,6 +81,7 @@ class Placing:
         self._owners: dict[str, str] = {}  # uids
         self._made: dict[str, Doc] = {}  # nodes
         self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._turns: dict[str, asyncio.Lock] = {}
 
     @property
     def cluster(self) -> Cluster:
@@ -96,7 +106,7 @@ class Placing:
         if not self.ground.hasty:
             await self.ground.until(lambda: True, 0)
             return
-        await self._seen(CUSTOM_RESOURCE_DEFINITION, "", definition()["metadata"]["name"], _is_established)
+        await self._seen(CUSTOM_RESOURCE_DEFINITION, "", definition()["metadata"]["name"], is_established)
 
     async def _seen(self, kind: Kind, namespace: str, name: str, holds: Callable[[Object], bool]) -> None:
         """Wait for an object that is followed by nobody."""
@@ -116,6 +126,7 @@ class Placing:
 
         With `no_others`, those that were made here before and are not wanted, or not like this, go with their pods.
         """
+        check_nodes(nodes, self.terms.selector)
         wanted = {node.name: node_document(node, self.terms.selector) for node in nodes}
         if self.terms.furnish:
             if no_others:
@@ -143,28 +154,43 @@ class Placing:
 
     async def create(self, vm: VM, *, node_name: str = "", only: str = "", never: str = "") -> str:
         """Create a pod for a VM; its name, once it was seen. The scheduler decides where, unless `node_name` does."""
+        vm.check()  # it may have been changed since it was made
         owner = await self._owner(vm) if self.terms.furnish else None
         terms = self.terms
         body = launcher(
             vm, terms.shape, selector=terms.selector, node_name=node_name, only=only, never=never, owner=owner
         )
         try:
-            made = await self.cluster.create(POD, body, terms.namespace)
+            made = await self.cluster.create(POD, body, terms.namespace, strict=True)
         except Forbidden as refused:  # a namespace that is new has no account for its pods yet
             if not _SERVICE_ACCOUNT.search(refused.message):
                 raise
             await self._seen(SERVICE_ACCOUNT, terms.namespace, "default", lambda _: True)
-            made = await self.cluster.create(POD, body, terms.namespace)
+            made = await self.cluster.create(POD, body, terms.namespace, strict=True)
         if node_name:
             log.info("forced by nodeName, past the scheduler", vm=vm.id, pod=made.name, node=node_name)
         if self.mirror.version < made.version:  # else whoever asks next would not find it
             await self.ground.until(lambda: self.mirror.version >= made.version, terms.within)
         return made.name
 
-    async def create_or_adopt(self, vm: VM, known: Collection[str], node_name: str) -> str:
-        """The same, unless a pod of the VM has come that was not known: an earlier attempt made it after all."""
-        made = next((each.name for each in self.mirror.of(vm.id) if each.name not in known), "")
-        return made or await self.create(vm, node_name=node_name)
+    def turn(self, vm: str) -> asyncio.Lock:
+        """Held while a VM is given a pod, for the first time or to move to: so that it never gets two at once."""
+        return self._turns.setdefault(vm, asyncio.Lock())
+
+    async def ensure_pod(self, vm: VM, node_name: str) -> tuple[str, str]:
+        """The VM's one pod and its node: the one that it has, unless it is to be forced elsewhere; else a new one.
+
+        It bears to be begun anew: what an earlier attempt made after all is found.
+        """
+        async with self.turn(vm.id):
+            there = self.mirror.place(vm.id)
+            if node_name:
+                there = next((each for each in self.mirror.of(vm.id) if each.node == node_name), None)
+            name = there.name if there is not None else await self.create(vm, node_name=node_name)
+            for each in self.mirror.of(vm.id):
+                if node_name and each.name != name:  # only now: it was not without a pod meanwhile
+                    await self.remove(each.name)
+            return name, there.node if there is not None else node_name
 
     async def _owner(self, vm: VM) -> Doc:
         if vm.id not in self._owners:
@@ -209,10 +235,12 @@ class Placing:
         return [each for each in found if not isinstance(each, BaseException)]
 
     async def sync(self, vms: Sequence[VM]) -> dict[str, int]:
-        """Give every VM the one pod that it should have, and remove all others. Room is made before it is taken."""
+        """Give every VM the one pod that it should have, and remove all others. Room is made before it is taken.
+
+        What cannot be is refused before anything is removed.
+        """
         wanted = {vm.id: vm for vm in vms}
-        if len(wanted) != len(vms):
-            raise VMError("two VMs have the same id")
+        await self.check(vms)
         gone = [vm for vm in self.mirror.vms() if vm not in wanted]
         deleted = sum(await self._all(self.remove_vm(vm) for vm in gone))
         kept = {vm.id: self._rightful(vm) for vm in vms}
@@ -225,7 +253,22 @@ class Placing:
         for vm in vms:
             vm.pod_name = kept[vm.id]
         updated = sum(vm.id in had for vm in fresh)
+        deleted += len(surplus) - updated  # one of those that a VM had is what it was replaced by
         return {"created": len(fresh) - updated, "deleted": deleted, "updated": updated}
+
+    async def check(self, vms: Sequence[VM]) -> None:
+        """Whether these VMs can be here, all of them. Raises VMError."""
+        check_vms(vms)
+        for name in dict.fromkeys(vm.priority_class_name for vm in vms):
+            if name:
+                await self._check_priority(name, next(vm for vm in vms if vm.priority_class_name == name))
+
+    async def _check_priority(self, name: str, vm: VM) -> None:
+        with suppress(Forbidden):  # who may not read them is told when a pod is made
+            try:
+                await self.cluster.get(PRIORITY_CLASS, name)
+            except NotFound as missing:
+                raise VMError(f'{vm.id}: priority_class_name: there is no PriorityClass "{name}"') from missing
 
     def _rightful(self, vm: VM) -> str:
         """The pod that a VM keeps; empty where it has none of its present size and constraints."""
@@ -307,6 +350,7 @@ class Placing:
         return judge(state, view), scheduled.message if scheduled is not None else ""
 
 
-def _is_established(item: Object) -> bool:
+def is_established(item: Object) -> bool:
+    """Whether the kind of a definition can be used."""
     status: Doc = item.sections["status"].plain() if "status" in item.sections else {}
     return any(each["type"] == "Established" and each["status"] == "True" for each in status.get("conditions") or ())

@@ -8,7 +8,7 @@
         vms:
           - {id: vm-1, cpu_consumption: 0.1, memory_consumption: 0.25}
 
-A VM takes the fields of `VM`; what is unknown or no number is refused with line and path.
+A VM takes the fields of `VM`; what is unknown, no number or no constraint is refused with line and path.
 """
 
 from __future__ import annotations
@@ -92,10 +92,12 @@ def _node(document: Located, given: _Node, path: str) -> Node:
         raise VMFileError(document.fault(path, fault.message)) from fault
     vms = []
     for index, each in enumerate(given.vms):
+        here = f"{path}.vms[{index}]"
         try:
             vms.append(VM(**msgspec.structs.asdict(each)))
         except VMError as fault:
-            raise VMFileError(document.fault(f"{path}.vms[{index}]", fault.message), hint=fault.hint) from fault
+            wrong = [document.fault(f"{here}.{one.path}", one.message) for one in fault.faults]
+            raise VMFileError("\n".join(wrong) or document.fault(here, fault.message), hint=fault.hint) from fault
     return Node(given.name, vms, shape, given.labels, [dict(each) for each in given.taints])
 
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from bayplan.model.errors import PermanentError
+from bayplan.simulate.fault_kinds import Fault
+from bayplan.simulate.vms.constraints import constraint_faults
 
 Doc = dict[str, Any]
 MEBI = 1 << 20
@@ -24,11 +27,20 @@ GIBI = 1 << 30
 _ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
 """A label's value, and with `virt-launcher-` before it and a suffix after it still a pod's name."""
 
+_NAMES = {
+    "nodeSelector": "node_selector",
+    "topologySpreadConstraints": "topology_spread",
+    "priorityClassName": "priority_class_name",
+}
+"""Of constraints that a pod's spec calls otherwise."""
+
 
 class VMError(PermanentError):
     """A VM that cannot be: its id, its size or its constraints."""
 
     code = "BP-X030"
+    faults: tuple[Fault, ...] = ()
+    """Of its labels and constraints, by path."""
 
 
 class NodeShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +83,10 @@ class VM:
     priority_class_name: str = ""
 
     def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Whether it can be: told when it is made, and again before its pod is. Raises VMError."""
         if not _ID.fullmatch(self.id):
             hint = "lower case letters, digits and dashes, at most 53 of them"
             raise VMError(f'"{self.id}" is no id of a VM', hint=hint)
@@ -78,6 +94,26 @@ class VM:
             value = getattr(self, what)
             if not (isinstance(value, int | float) and 0 <= value < math.inf):
                 raise VMError(f"{self.id}: {what}: expected a number from 0 on, got {value!r}")
+        if faults := self._faults():
+            wrong = "; ".join(f"{each.path}: {each.message}" for each in faults)
+            error = VMError(f"{self.id}: {wrong}", hint="constraints are written as in a pod's spec")
+            error.faults = faults
+            raise error
+
+    def constraints(self) -> Doc:
+        """Those that it has, as a pod's spec has them."""
+        found = {
+            "nodeSelector": self.node_selector,
+            "affinity": self.affinity,
+            "tolerations": self.tolerations,
+            "topologySpreadConstraints": self.topology_spread,
+            "priorityClassName": self.priority_class_name,
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def _faults(self) -> tuple[Fault, ...]:
+        found = constraint_faults(self.labels, self.constraints())
+        return tuple(each._replace(path=_own(each.path)) for each in found)
 
 
 @dataclasses.dataclass
@@ -97,6 +133,23 @@ class Node:
             math.fsum(vm.cpu_consumption for vm in self.vms) * cores,
             math.fsum(vm.memory_consumption for vm in self.vms) * memory,
         )
+
+
+def check_vms(vms: Iterable[VM]) -> None:
+    """Whether these VMs can be, all of them. Raises VMError."""
+    seen: set[str] = set()
+    for vm in vms:
+        vm.check()
+        if vm.id in seen:
+            raise VMError(f'there are two VMs "{vm.id}"')
+        seen.add(vm.id)
+
+
+def _own(path: str) -> str:
+    for theirs, ours in _NAMES.items():
+        if path.startswith(theirs):
+            return ours + path.removeprefix(theirs)
+    return path
 
 
 def requests(vm: VM, shape: NodeShape = USUAL) -> dict[str, str]:
