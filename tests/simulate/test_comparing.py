@@ -47,7 +47,7 @@ def test_pairs_see_what_means_would_not() -> None:
     runs = {"a": [summary(pending=each) for each in base], "b": [summary(pending=each + 2) for each in base]}
     (line,) = compared(runs, [PENDING])
     assert line.differences["b"] == Interval(2.0, 0.0)
-    assert verdict([line], ["a", "b"]) == ["b against a: worse in pending (+2 ± 0 pods)."]
+    assert verdict([line], ["a", "b"]) == ["b against a: worse in pending (+2.00 ± 0.00 pods)."]
 
 
 def test_what_chance_explains_is_no_difference() -> None:
@@ -68,7 +68,7 @@ def test_better_and_worse_go_by_what_is_wanted() -> None:
         "b": [summary(placed=9, pending=9), summary(placed=10, pending=10)],
     }
     told = verdict(compared(runs, [PENDING, PLACED]), ["a", "b"])
-    assert told == ["b against a: better in placed (+4 ± 0 pods); worse in pending (+5 ± 0 pods)."]
+    assert told == ["b against a: better in placed (+4.00 ± 0.00 pods); worse in pending (+5.00 ± 0.00 pods)."]
 
 
 def test_what_some_runs_say_nothing_about_is_left_out() -> None:

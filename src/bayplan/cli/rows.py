@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bayplan.cluster.objects import Object
+    from bayplan.ledger.differ.gpus import GpuVendors
     from bayplan.model.clock import Instant
 
     Around = list[tuple[str, Callable[[Object], str]]]
@@ -31,6 +32,8 @@ class Style(msgspec.Struct, frozen=True):
     labels: bool = False
     prefix: bool = False
     """Whether names say their kind: `pod/web`."""
+    vendors: GpuVendors | None = None
+    """Which resources are GPUs, where others are set than are known."""
 
 
 def listing(kind: Kind, items: Sequence[Object], now: Instant, style: Style) -> Listing:
@@ -38,7 +41,7 @@ def listing(kind: Kind, items: Sequence[Object], now: Instant, style: Style) -> 
     every = (NAME, AGE) if _is_custom(kind) else columns_of(kind)
     own = [column for column in every if style.wide or not column.priority]
     before: Around = [("Namespace", lambda item: item.namespace)] if style.namespace and kind.namespaced else []
-    after: Around = [("GPUs", gpu_text)] if style.wide and kind == POD else []
+    after: Around = [("GPUs", lambda item: gpu_text(item, style.vendors))] if style.wide and kind == POD else []
     if style.labels:
         after = [*after, ("Labels", lambda item: labels_text(item.meta.labels))]
 

@@ -34,6 +34,8 @@ _MOST = 1000
 """Addresses of one slice: the API server takes no more."""
 _OURS = {"kubernetes.io/service-name": NAME, "endpointslice.kubernetes.io/managed-by": "bayplan-ledger"}
 _SELECTOR = ",".join(f"{key}={value}" for key, value in _OURS.items())
+_MADE_BY = {"app.kubernetes.io/managed-by": "bayplan-ledger"}
+"""The mark of a Service that is ours."""
 
 Family = Literal["IPv4", "IPv6"]
 Port = dict[str, Any]
@@ -98,7 +100,7 @@ def _service(found: Object | None, ports: list[Port]) -> list[Write]:
             return []
         document["spec"]["ports"] = wanted
         return [Write(SERVICE, NAME, document, found.meta.resource_version)]
-    labels = {"app.kubernetes.io/name": "kubelet", "app.kubernetes.io/managed-by": "bayplan-ledger"}
+    labels = {"app.kubernetes.io/name": "kubelet", **_MADE_BY}
     return [
         Write(
             SERVICE,
@@ -196,6 +198,25 @@ async def reconcile(cluster: Cluster, ports: Sequence[int] = CURRENT) -> int:
     for write in writes:
         await _apply(cluster, write)
     return len(writes)
+
+
+async def remove(cluster: Cluster) -> list[str]:
+    """Take the Service and its slices away, as far as they bear our mark; which were, `Service NAMESPACE/NAME`."""
+    found = [each async for each in all_of(cluster, ENDPOINT_SLICE, NAMESPACE, labels=_SELECTOR)]
+    try:
+        service = await cluster.get(SERVICE, NAME, NAMESPACE)
+        if service.meta.labels.items() >= _MADE_BY.items():
+            found.insert(0, service)
+    except NotFound:
+        pass
+    gone = []
+    for each in found:
+        try:
+            await cluster.delete(each.kind, each.name, NAMESPACE, uid=each.uid)
+        except NotFound:  # with the Service before it
+            continue
+        gone.append(f"{each.kind.name} {NAMESPACE}/{each.name}")
+    return gone
 
 
 async def _apply(cluster: Cluster, write: Write) -> None:

@@ -29,6 +29,7 @@ from bayplan.ledger.recorder import Recorder
 from bayplan.ledger.recording import Recording
 from bayplan.ledger.settings import (
     database_url,
+    gpu_vendors,
     lease_times,
     listener_timing,
     spool_path,
@@ -246,7 +247,8 @@ async def _taken_up(
     if POD.resource in kept.streams:
         page = await _patiently(service, lambda: cluster.list(POD, limit=1, metadata_only=True), "cluster")
         check_goes_on(kept.streams[POD.resource], page.revision)
-    recording, spooled = Recording(ledger.cluster, kept, people=user_rule(service.settings.ledger)), outlet.told
+    vendors, people = gpu_vendors(service.settings.ledger), user_rule(service.settings.ledger)
+    recording, spooled = Recording(ledger.cluster, kept, vendors=vendors, people=people), outlet.told
     outlet.told = kept.positions(ledger.cluster)
     if before is not None:
         await outlet.put(closed_again(recording, before, kept, spooled))

@@ -17,7 +17,7 @@ from bayplan.cluster.live.reflector_core import Change, Key, Known
 from bayplan.cluster.objects import Object
 from bayplan.ledger.differ import disruptions, nodes, pods, quotas
 from bayplan.ledger.differ.devices import Devices
-from bayplan.ledger.differ.gpus import VENDORS, GpuVendors
+from bayplan.ledger.differ.gpus import GpuVendors
 from bayplan.ledger.differ.guests import Guests
 from bayplan.ledger.differ.people import UserRule
 from bayplan.ledger.differ.reading import Odd, identity
@@ -32,7 +32,6 @@ from bayplan.model.clock import SECOND, Instant
 _MOST_WAITING = 10_000
 """Pods gone lately, and Events of pods that nobody has seen yet: streams are seconds apart, not hours."""
 _LONGEST_WAIT = 60 * SECOND
-_DOMAINS = tuple({name.split("/")[0] for vendor in VENDORS for name in vendor.resources})
 
 
 class When(msgspec.Struct, frozen=True):
@@ -256,7 +255,7 @@ class Recording:
                 self._early.setdefault(uid, []).append(_Early(disruption, change.object.version, seen.at))
             return
         wait = quotas.from_event(change.object, seen)
-        if wait is not None and any(domain in wait.message for domain in _DOMAINS):
+        if wait is not None and self._vendors.spoken_of(wait.message):
             rows.add(wait)
 
     def _workload(self, change: Change, seen: Seen, rows: Rows) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from bayplan.cluster.leases import LeaseTimes
 from bayplan.cluster.live.reflector_core import Policy
+from bayplan.ledger.differ.gpus import INSTANCE_TYPE, VENDORS, GpuVendor, GpuVendors
 from bayplan.ledger.differ.people import UserRule
 from bayplan.ledger.listeners import Timing
 from bayplan.ledger.store.settings import Address, Dialect, StoreSettings, Tls
@@ -53,6 +54,12 @@ def store_settings(settings: LedgerSettings) -> StoreSettings:
         tls=Tls(settings.tls),
         tls_authority="" if settings.tls_authority == "system" else settings.tls_authority,
     )
+
+
+def gpu_vendors(settings: LedgerSettings) -> GpuVendors:
+    """Which resources are GPUs: those of known vendors, and those that are set. Their model is their machine's."""
+    further = settings.gpu_resources.patterns
+    return GpuVendors((*VENDORS, GpuVendor("configured", further, (INSTANCE_TYPE,)))) if further else GpuVendors()
 
 
 def user_rule(settings: LedgerSettings) -> UserRule:

@@ -14,6 +14,7 @@ from msgspec import Meta
 from bayplan.service.durations import Duration
 from bayplan.service.levels import Levels
 from bayplan.service.port_numbers import PortNumbers
+from bayplan.service.resource_patterns import ResourcePatterns
 
 
 class LogSettings(msgspec.Struct, frozen=True):
@@ -126,6 +127,10 @@ class LedgerSettings(msgspec.Struct, frozen=True):
         Duration, Meta(description="how long a leader goes on without a renewal; shorter than the duration")
     ] = Duration(10_000_000)
     lease_retry: Annotated[Duration, Meta(description="time between two attempts at the Lease")] = Duration(2_000_000)
+    gpu_resources: Annotated[
+        ResourcePatterns,
+        Meta(description="further resources that are whole GPUs, as `rebellions.ai/ATOM,example.com/npu-*`; `none`"),
+    ] = ResourcePatterns()
     user_label: Annotated[
         str, Meta(min_length=1, description="label that names a pod's user; `none` looks at no label")
     ] = "none"

@@ -150,7 +150,7 @@ def _sentence(lines: Sequence[Line], policy: str) -> str:
 
 def _told(line: Line, policy: str) -> str:
     found = line.differences[policy]
-    return f"{line.measure} ({found.mean:+.4g} ± {found.margin:.2g} {line.unit})"
+    return f"{line.measure} ({found.mean:+.2f} ± {found.margin:.2f} {line.unit})"
 
 
 # --- the runs

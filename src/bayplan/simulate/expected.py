@@ -33,6 +33,7 @@ class Expected(msgspec.Struct, frozen=True):
     gpus: int
     milli: int
     weight: float
+    for_share: bool = False
 
 
 def expected(scenario: Scenario, there: Iterable[Pod] = ()) -> list[Expected]:
@@ -101,7 +102,7 @@ def _sort(body: manifests.Doc, weight: float) -> Expected:
 def _expected(pod: Pod, weight: float = 0.0) -> Expected:
     requests = pod_requests(pod)
     ask = hold_of(requests, pod.metadata.annotations).ask
-    return Expected(requests.get(CPU, 0), requests.get(MEMORY, 0), ask.number, ask.milli, weight)
+    return Expected(requests.get(CPU, 0), requests.get(MEMORY, 0), ask.number, ask.milli, weight, ask.is_for_share)
 
 
 def _admitted(container: manifests.Doc) -> manifests.Doc:

@@ -14,7 +14,7 @@ from bayplan.ledger.rows import MILLI
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod, PodSpec
 from bayplan.model.resources import pod_requests
-from bayplan.scheduling.gpus.asking import SHARE
+from bayplan.scheduling.gpus.asking import SHARE, hold_of
 
 _VENDORS = GpuVendors()
 
@@ -51,7 +51,7 @@ def gpus_asked(requests: Mapping[str, int], share: str, labels: Mapping[str, str
     """The GPUs that are asked for; `share` is the annotation with thousandths of one."""
     counted = _VENDORS.counted(requests) if requests else {}
     gpus = sum(amount // _VENDORS.pieces(name, labels) for name, amount in counted.items()) / MILLI
-    return gpus + int(share) / 1000 if share.isdecimal() and not gpus else gpus
+    return hold_of({}, {SHARE: share}).ask.total / MILLI if share and not gpus else gpus
 
 
 # --- as `bayplan up` draws them: one cell for each GPU, of as many slots as the most finely cut one has

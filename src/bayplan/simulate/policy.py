@@ -14,7 +14,6 @@ from bayplan.model.errors import PermanentError
 from bayplan.model.pods import Pod
 from bayplan.scheduling.configuration import SchedulerConfiguration
 from bayplan.scheduling.framework import Profile
-from bayplan.scheduling.gpus.asking import WHOLE
 from bayplan.scheduling.plugins.gpu_share import GpuShare
 from bayplan.scheduling.policies import POLICIES, profile
 from bayplan.simulate.expected import expected, typical
@@ -33,7 +32,7 @@ def configuration(scenario: Scenario, policy: str, seed: int, there: Iterable[Po
         raise UnknownPolicyError(f'no policy "{policy}"', hint=f"there are {', '.join(POLICIES)}")
     sorts = expected(scenario, there)
     found = profile(policy, typical(sorts), seed)
-    return SchedulerConfiguration((counting(found, shares=any(0 < each.milli < WHOLE for each in sorts)),))
+    return SchedulerConfiguration((counting(found, shares=any(each.for_share for each in sorts)),))
 
 
 def counting(profile: Profile, *, shares: bool) -> Profile:

@@ -62,6 +62,8 @@ SILENT = "the ledger's last word is from 2026-01-02T00:00:00Z: that is taken as 
         "why-pending trainer-0",
         "why-pending vision/trainer-0 -o json",
         "why-pending trainer",
+        "why-pending trainer -o wide",
+        "why-gone trainer-0 -o csv",
         "why-gone serve-0",
         "why-gone serve-0 -o wide",
         "why-gone trainer-0 -o yaml",
@@ -215,14 +217,26 @@ def test_the_default_is_the_ledger_of_the_state_folder(ask: Ask, away: Path) -> 
     assert "there is no such file" in told.err
 
 
-def test_doctor_tells_code_and_cure_and_fails(ask: Ask) -> None:
-    told = ask("doctor", "--offline")
+def test_doctor_tells_code_and_cure_and_fails(ask: Ask, tmp_path: Path) -> None:
+    async def write() -> None:
+        heard = [stream("pods", SystemClock().now()), *(stream(kind, hour(1)) for kind in ("nodes", "events"))]
+        await (await written(str(tmp_path / "ledger.db"), [*heard])).close()
+
+    asyncio.run(write())
+    database = ("--database", f"sqlite:///{tmp_path / 'ledger.db'}")
+    told = ask("doctor", "--offline", *database)
     assert told.code == 1
     assert "LD006  error: A listener is dead" in told.out
     assert "cure: See that `bayplan ledger run` runs" in told.out
-    items = json.loads(ask("doctor", "--offline", "-o", "json").out)["items"]
-    dead = [("LD006", f"east: {kind}") for kind in ("events", "nodes", "pods")]
+    items = json.loads(ask("doctor", "--offline", "-o", "json", *database).out)["items"]
+    dead = [("LD006", f"east: {kind}") for kind in ("events", "nodes")]
     assert [(each["code"], each["subject"]) for each in items] == dead
+
+
+def test_doctor_says_once_that_a_run_has_ended_and_does_not_fail(ask: Ask) -> None:
+    told = ask("doctor", "--offline")
+    assert (told.code, told.out.count("LD0"), told.out.count("LD015  warning: ")) == (0, 1, 1)
+    assert "east: its last word is of 2026-01-02T00:00:00Z" in told.out
 
 
 def test_doctor_without_a_cluster_says_so(ask: Ask) -> None:

@@ -328,6 +328,29 @@ async def test_a_kind_of_which_a_workload_goes_on_has_a_listener(heard: list[Row
     assert [(each.code, each.subject) for each in report.findings] == [(code, f"{CLUSTER}: jobs.batch")]
 
 
+@pytest.mark.parametrize(
+    ("heard", "live", "found"),
+    [
+        pytest.param(_heard(hour(1)), None, [("LD015", CLUSTER)], id="a run that has ended is told once, and no fault"),
+        pytest.param(
+            [*_heard(hour(1), "west"), *_heard()], CLUSTER, [("LD015", "west")], id="another than the live one is over"
+        ),
+        pytest.param(
+            _heard(hour(1)),
+            CLUSTER,
+            [("LD006", f"{CLUSTER}: {kind}") for kind in ("events", "nodes", "pods")],
+            id="of the live one the listeners are dead",
+        ),
+    ],
+)
+async def test_a_cluster_that_nobody_records_any_more(
+    heard: list[Row], live: str | None, found: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    report = await _examined(tmp_path, heard, None, live=live)
+    assert sorted((each.code, each.subject) for each in report.findings) == found
+    assert report.healthy == (found[0][0] == "LD015")
+
+
 async def test_rights_follow_from_settings_and_from_the_owners_that_there_are(cluster: Cluster, tmp_path: Path) -> None:
     allowing = Allowing(cluster, denied=("patch pods", "watch jobs"))
     rows = [*_sound(await _uid(cluster)), workload("trainer"), stream("jobs.batch", NOW)]

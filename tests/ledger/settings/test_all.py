@@ -7,10 +7,17 @@ import pytest
 
 from bayplan.ledger.settings import NoTimeError, store_settings
 from bayplan.service.settings import LedgerSettings
-from tests.ledger.settings import test_database, test_election, test_measurements, test_process, test_recording
+from tests.ledger.settings import (
+    test_database,
+    test_election,
+    test_gpu_resources,
+    test_measurements,
+    test_process,
+    test_recording,
+)
 from tests.ledger.settings.effects import SEEN, given
 
-MODULES = (test_database, test_election, test_measurements, test_process, test_recording)
+MODULES = (test_database, test_election, test_gpu_resources, test_measurements, test_process, test_recording)
 
 
 def test_every_setting_is_changed_in_a_test_that_sees_the_effect() -> None:

@@ -13,13 +13,14 @@ from bayplan.ledger.following import Following
 from bayplan.ledger.recording import Recording, When
 from bayplan.ledger.rows import GpuPeriod, NodePeriod, Rows
 from bayplan.model.clock import SECOND
-from bayplan.simulate.gpus import PRODUCT, REPLICAS, SHARED
 from bayplan.simulate.tally import Tally
 from tests.ledger.differ.lives import at, condition, node, pod
 from tests.ledger.shell.memory import MemoryStore
 from tests.ledger.shell.scenes import CLUSTER, gpu_cluster, gpu_node, gpu_pod
 
 HOUR = 3600 * SECOND
+SHARED = "nvidia.com/gpu.shared"
+PRODUCT, REPLICAS = "nvidia.com/gpu.product", "nvidia.com/gpu.replicas"
 LABELS = {PRODUCT: "A100", REPLICAS: "4"}
 
 

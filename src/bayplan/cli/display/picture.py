@@ -16,7 +16,7 @@ from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.model.policies import Event
 from bayplan.model.resources import CPU, MEMORY, Amounts, amounts, pod_requests
-from bayplan.simulate.gpus import PRODUCT, SHARED, WHOLE, gpus_of_node, replicas
+from bayplan.simulate.gpus import asked_text, model_of, slots_each, slots_of
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -144,15 +144,15 @@ def _row(node: Node, pods: Sequence[Pod], slots: Slots) -> NodeRow:
         requests = pod_requests(pod)
         for resource, amount in requests.items():
             asked[resource] = asked.get(resource, 0) + amount
-        if gpus := requests.get(WHOLE, 0) + requests.get(SHARED, 0):
-            holders[pod.metadata.uid] = gpus
-    shares = replicas(node) if SHARED in offered else 1
-    drawn = slots.place(node.metadata.name, gpus_of_node(node) * shares, holders)
+        if taken := slots_of(requests, node):
+            holders[pod.metadata.uid] = taken
+    shares = slots_each(node)
+    drawn = slots.place(node.metadata.name, slots_of(offered, node) // shares * shares, holders)
     team_of = {pod.metadata.uid: pod.metadata.namespace for pod in pods}
     return NodeRow(
         name=node.metadata.name,
         zone=node.metadata.labels.get(ZONE, ""),
-        model=_model(node.metadata.labels.get(PRODUCT, "")),
+        model=model_of(node),
         cells=tuple(_cell(drawn[at : at + shares], team_of) for at in range(0, len(drawn), shares)),
         cpu=_part(asked, offered, CPU),
         memory=_part(asked, offered, MEMORY),
@@ -171,11 +171,6 @@ def _part(asked: Amounts, offered: Amounts, resource: str) -> float:
     return asked.get(resource, 0) / offered[resource] if offered.get(resource) else 0.0
 
 
-def _model(product: str) -> str:
-    """`NVIDIA-H100-80GB-HBM3` is an H100."""
-    return product.removeprefix("NVIDIA-").split("-")[0]
-
-
 def _state(node: Node) -> str:
     ready = condition(node.status.conditions, "Ready")
     word = "Ready" if ready is not None and ready.status == "True" else "NotReady"
@@ -187,10 +182,8 @@ def _since(pod: Pod) -> Instant:
 
 
 def _waiting(pod: Pod, why: str) -> Waiting:
-    requests = pod_requests(pod)
-    asks = f"{requests[WHOLE]} GPU" if WHOLE in requests else f"{requests[SHARED]} share" if SHARED in requests else ""
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-    return Waiting(name, asks, _since(pod), why, bool(pod.spec.node_name))
+    return Waiting(name, asked_text(pod_requests(pod)), _since(pod), why, bool(pod.spec.node_name))
 
 
 def happenings(events: Iterable[Object]) -> list[Happening]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -13,7 +13,7 @@ from bayplan.cli.targets import tell
 
 if TYPE_CHECKING:
     from bayplan.cli.invocation import Invocation
-    from bayplan.ledger.questions.asking import Scope
+    from bayplan.ledger.questions.asking import Present, Scope
     from bayplan.ledger.questions.windows import Window
     from bayplan.ledger.store.sql import SqlStore
     from bayplan.model.clock import Instant
@@ -26,18 +26,24 @@ ALL = "all"
 class Session:
     """An opened ledger."""
 
-    def __init__(self, store: SqlStore, cluster: str | None, now: Instant, *, several: bool) -> None:
+    def __init__(self, store: SqlStore, cluster: str | None, now: Instant, last: Mapping[str, Instant]) -> None:
         self.store = store
         self.cluster = cluster
         self.now = now
-        self.several = several
+        self.last = last
+        """The present of each cluster that is asked about; the latest of them is now."""
+        self.several = len(last) > 1
         """Whether rows must say which cluster they are of."""
 
     def scope(self, namespace: str | None = None) -> Scope:
         """Whose rows are asked for."""
         from bayplan.ledger.questions.asking import Scope
 
-        return Scope(self.cluster, namespace)
+        return Scope(self.cluster, namespace, self.last)
+
+    def known_of(self, cluster: str, at: Instant) -> Instant:
+        """As far as a cluster is known by a time: it may have been silent since before."""
+        return self.scope().up_to(cluster, at)
 
     def at(self, text: str | None, flag: str = "--at") -> Instant:
         """The time that a flag names; now, if it is not given. What lies ahead is not known: it is now as well."""
@@ -91,20 +97,33 @@ class Ledger:
         return asyncio.run(self._run(work))
 
     async def _run(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        from bayplan.ledger.questions.asking import Scope, clusters, present, require_cluster
-        from bayplan.model.clock import SystemClock, rfc3339
+        from bayplan.ledger.questions.asking import Scope, presents, require_cluster
+        from bayplan.model.clock import SystemClock
 
         store = await self.open()
         try:
             if self.cluster is not None:
                 await require_cluster(store, self.cluster)
-            time = await present(store, SystemClock().now(), Scope(self.cluster))
-            if time.silent:
-                tell(f"the ledger's last word is from {rfc3339(time.now)}: that is taken as the present")
-            several = self.cluster is None and len(await clusters(store)) > 1
-            return await work(Session(store, self.cluster, time.now, several=several))
+            clock = SystemClock().now()
+            times = await presents(store, clock, Scope(self.cluster))
+            now = max((each.now for each in times.values()), default=clock)
+            _tell_of_silence(times, now)
+            last = {name: each.now for name, each in times.items()}
+            return await work(Session(store, self.cluster, now, last))
         finally:
             await store.close()
+
+
+def _tell_of_silence(times: Mapping[str, Present], now: Instant) -> None:
+    """Say which last word is taken as the present, and which clusters fell silent before it."""
+    from bayplan.ledger.questions.asking import SILENCE
+    from bayplan.model.clock import rfc3339
+
+    if any(each.silent and each.now == now for each in times.values()):
+        tell(f"the ledger's last word is from {rfc3339(now)}: that is taken as the present")
+    for name, each in times.items():
+        if each.silent and now - each.now > SILENCE:
+            tell(f"{name}: its last word is from {rfc3339(each.now)}, and nothing counts after that")
 
 
 def on_ledger(verb: Callable[..., Any]) -> Callable[..., Any]:

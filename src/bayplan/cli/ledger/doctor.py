@@ -11,11 +11,12 @@ from bayplan.cli.ledger.asking import Ledger, on_ledger
 from bayplan.cli.targets import Target, on_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from bayplan.cli.printers import Listing
     from bayplan.cluster.live.config import Access
     from bayplan.ledger.questions.doctor.examine import Account, Examination
-    from bayplan.ledger.questions.doctor.findings import Report
+    from bayplan.ledger.questions.doctor.findings import Finding, Report
     from bayplan.ledger.store.sql import SqlStore
     from bayplan.service.settings import LedgerSettings
 
@@ -39,7 +40,7 @@ def _account(_: click.Context, __: click.Parameter, value: str | None) -> Accoun
     callback=_account,
     help="ServiceAccount whose rights are looked at, such as bayplan/bayplan-ledger, not one's own.",
 )
-@output_option("json", "yaml")
+@output_option("wide", "json", "yaml", "csv")
 @on_ledger
 @on_cluster
 def doctor(ledger: Ledger, target: Target, offline: bool, account: Account | None, output: str | None) -> int:
@@ -66,6 +67,7 @@ def _settings(ledger: Ledger, account: Account | None) -> LedgerSettings:
 async def _examine(ledger: Ledger, target: Target | None, account: Account | None) -> Report:
     from bayplan.ledger.questions.doctor.examine import Examination, examine
     from bayplan.ledger.questions.doctor.findings import Finding, Report
+    from bayplan.ledger.settings import gpu_vendors
     from bayplan.model.clock import SystemClock
     from bayplan.model.errors import BayplanError
 
@@ -76,7 +78,8 @@ async def _examine(ledger: Ledger, target: Target | None, account: Account | Non
         return opened[0]
 
     now, settings = SystemClock().now(), _settings(ledger, account)
-    wanted = Examination(now=now, cluster=ledger.cluster, settings=settings, account=account)
+    vendors = gpu_vendors(settings)
+    wanted = Examination(now=now, cluster=ledger.cluster, vendors=vendors, settings=settings, account=account)
     try:
         if target is None:
             return await examine(opening, None, wanted)
@@ -116,12 +119,22 @@ async def _with_cluster(
             await kinds.close()
 
 
+def _table(findings: Sequence[Finding]) -> Listing:
+    from bayplan.cli.printers import Column, Listing, Row
+
+    rows = [
+        Row([each.code, each.meaning.level, each.subject, each.what, each.meaning.title, each.remedy], each.code, None)
+        for each in findings
+    ]
+    return Listing([*map(Column, ("Code", "Level", "Subject", "What", "Title", "Cure"))], rows)
+
+
 def rendered(report: Report, output: str | None) -> str:
-    """The findings, the worst first; what was looked at, and what could not be."""
-    from bayplan.cli.printers import document
+    """The findings, the worst first; what was looked at, and what could not be. As CSV the findings alone."""
+    from bayplan.cli.printers import document, render
 
     findings = sorted(report.findings, key=lambda each: (each.meaning.level != "error", each.code, each.subject))
-    if output is not None:
+    if output in ("json", "yaml"):
         items = [
             {
                 "code": each.code,
@@ -140,8 +153,10 @@ def rendered(report: Report, output: str | None) -> str:
             "skipped": report.skipped,
         }
         return document({**whole, "items": items}, output)
-    lines = []
-    for each in findings:
+    if output == "csv":
+        return render(_table(findings), output)
+    lines = [*render(_table(findings), output).splitlines(), ""] if output and findings else []
+    for each in () if output else findings:
         lines += [f"{each.code}  {each.meaning.level}: {each.meaning.title}", f"       {each.subject}: {each.what}"]
         lines += [f"       cure: {each.remedy}", ""]
     lines += [f"skipped  {each}" for each in report.skipped]

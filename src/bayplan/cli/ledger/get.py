@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -129,12 +130,18 @@ async def _pods(session: Session, wish: Wish, at: Instant) -> Answer:
     from bayplan.cli.rows import Style, clean, listing
     from bayplan.cluster.kinds import POD
     from bayplan.ledger.questions.present import pods_at
+    from bayplan.ledger.settings import gpu_vendors
 
     found = await pods_at(session.store, at, session.scope(wish.within))
-    style = Style(wide=wish.output in ("wide", "csv"), namespace=wish.everywhere)
+    vendors = gpu_vendors(click.get_current_context().obj.settings().settings.ledger)
+    style = Style(wide=wish.output in ("wide", "csv"), namespace=wish.everywhere, vendors=vendors)
     table = listing(POD, [pod.object for pod in found], at, style)
     if session.several:
-        rows = [Row([pod.cluster, *row.cells], row.name, row.item) for pod, row in zip(found, table.rows, strict=True)]
+        rows = [
+            Row([cluster, *row.cells], row.name, row.item)
+            for cluster, pods in groupby(found, key=lambda each: each.cluster)
+            for row in listing(POD, [pod.object for pod in pods], session.known_of(cluster, at), style).rows
+        ]
         table = Listing([Column("Cluster"), *table.columns], rows)
     if wish.output not in _DOCUMENTS:
         return Answer(table, found)
@@ -142,7 +149,6 @@ async def _pods(session: Session, wish: Wish, at: Instant) -> Answer:
 
 
 async def _workloads(session: Session, wish: Wish, at: Instant) -> Answer:
-    from bayplan.cli.ledger.printing import plain
     from bayplan.ledger.questions.amounts import gpus
     from bayplan.ledger.questions.present import workloads_at
     from bayplan.model.ages import age
@@ -158,22 +164,22 @@ async def _workloads(session: Session, wish: Wish, at: Instant) -> Answer:
                 each.status,
                 each.pods,
                 gpus(each.gpus),
-                age(each.row.created_at, at),
+                age(each.row.created_at, session.known_of(each.row.cluster, at)),
                 each.row.user,
                 each.row.group_version,
                 each.row.uid,
-                each.row.status_reason if each.status == each.row.status else "",
+                each.row.status_reason,
             ],
         )
         for each in found
     ]
     heads = ("Name", "Kind", "Status", "Pods", "GPUs", "Age")
     table = _listing(session, wish, heads, ("User", "API-Version", "UID", "Reason"), rows)
-    return Answer(table, [{**plain(each.row), **_beside(each)} for each in found])
+    return Answer(table, [{**_row_then(session, each.row, at), **_beside(each)} for each in found])
 
 
 async def _nodes(session: Session, wish: Wish, at: Instant) -> Answer:
-    from bayplan.cli.ledger.printing import UNKNOWN, plain
+    from bayplan.cli.ledger.printing import UNKNOWN
     from bayplan.ledger.questions.amounts import gpus
     from bayplan.ledger.questions.present import nodes_at
     from bayplan.model.ages import age
@@ -195,7 +201,7 @@ async def _nodes(session: Session, wish: Wish, at: Instant) -> Answer:
                 status(each),
                 each.row.gpu_model or UNKNOWN,
                 f"{gpus(each.allocated)}/{gpus(each.capacity)}",
-                age(each.row.created_at, at),
+                age(each.row.created_at, session.known_of(each.row.cluster, at)),
                 each.row.kubelet_version,
                 each.row.uid,
             ],
@@ -203,7 +209,11 @@ async def _nodes(session: Session, wish: Wish, at: Instant) -> Answer:
         for each in found
     ]
     table = _listing(session, wish, ("Name", "Status", "Model", "GPUs", "Age", "Version"), ("UID",), rows)
-    return Answer(table, [{**plain(each.row), **_beside(each)} for each in found], namespaced=False)
+    items = [{**_row_then(session, each.row, at), **_beside(each)} for each in found]
+    for item in items:
+        if item["hurdle"] is None:
+            item.update(ready=None, schedulable=None)
+    return Answer(table, items, namespaced=False)
 
 
 async def _events(session: Session, wish: Wish, at: Instant) -> Answer:
@@ -228,6 +238,14 @@ def event_cells(each: Any) -> list[str]:
     if event.exit_code is not None:
         what = f"{event.subject}: exit code {event.exit_code}"
     return [rfc3339(event.at), each.pod, event.event_type, what, event.reason, event.message]
+
+
+def _row_then(session: Session, row: Any, at: Instant) -> dict[str, Any]:
+    """A row as programs read it; a version that was not there yet is not named."""
+    from bayplan.cli.ledger.printing import plain
+
+    later = row.updated_at > session.known_of(row.cluster, at)
+    return {**plain(row), **(dict.fromkeys(("resource_version", "updated_at")) if later else {})}
 
 
 def _beside(answer: Any) -> dict[str, Any]:

@@ -261,11 +261,11 @@ def _models_text(devices: Sequence[Devices]) -> str:
 
 def time_text(found: IdleTime, output: str | None, *, several: bool, width: int | None = None) -> str:
     """Idle GPU-hours a node, with the steps as little columns where somebody looks; else a line a step."""
-    from bayplan.cli.ledger.printing import on_terminal, plain
+    from bayplan.cli.ledger.printing import on_terminal
     from bayplan.cli.printers import document, render
 
     if output in ("json", "yaml"):
-        return document(plain(found), output)
+        return document(_time_document(found), output)
     if not found.lines:
         return ""
     if output is None and width is None and on_terminal():
@@ -273,6 +273,16 @@ def time_text(found: IdleTime, output: str | None, *, several: bool, width: int 
     if output is None and (width is not None or found.window.step is None):
         return render(_idle_summary(found, several, width), None)
     return render(_idle_steps(found, several), output)
+
+
+def _time_document(found: IdleTime) -> dict[str, Any]:
+    """GPU-nanoseconds, a number for each step; and where the steps begin."""
+    from bayplan.cli.ledger.printing import plain
+    from bayplan.model.clock import Instant, rfc3339_micro
+
+    starts = [rfc3339_micro(Instant(edge)) for edge in found.window.edges()[:-1]]
+    lines = [{**plain(line), "idle": list(line.idle)} for line in found.lines]
+    return {"window": plain(found.window), "starts": starts, "lines": lines}
 
 
 def _idle_summary(found: IdleTime, several: bool, width: int | None) -> Listing:

@@ -1,4 +1,4 @@
-"""Times and spans as people type them: `2026-01-02T14:00:00Z`, `yesterday 14:00`, `2h ago`, `-90m`, `7d`.
+"""Times and spans as people type them: `2026-01-02T14:00:00Z`, `yesterday 14:00`, `2 hours ago`, `-90m`, `7d`.
 
 A time without a zone is local time, as with `date` and `journalctl`; what bayplan prints is UTC, and says so.
 """
@@ -14,23 +14,40 @@ import click
 
 from bayplan.model.clock import SECOND, Instant, parse_rfc3339
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_SPAN = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smhdw])+")
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhdw])")
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hour", "hours"), 3600),
+    **dict.fromkeys(("d", "day", "days"), 86400),
+    **dict.fromkeys(("w", "week", "weeks"), 7 * 86400),
+}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([a-z]+) *")
+_SPAN = re.compile(rf"(?:{_PART.pattern})+")
+_WITHOUT_SECONDS = re.compile(r"(T[0-9]{2}:[0-9]{2})(Z|[+-][0-9]{2}:[0-9]{2})")
 _DAYS = {"today": 0, "yesterday": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = Instant(0), Instant(253_402_300_799 * SECOND)
+"""Of 1970 and of 9999: what a ledger, and a calendar, can have."""
+_LONGEST = _LAST - _FIRST
 _WORDS = 'expected a time such as 2026-01-02T14:00:00Z, "yesterday 14:00", "2h ago" or -90m'
+_BEYOND = 'expected a time from 1970 to 9999; got "{}"'
 
 
 def parse_span(text: str) -> int | None:
-    """The microseconds of `7d`, `1h30m`; None where it is none."""
-    if not _SPAN.fullmatch(text):
+    """The microseconds of `7d`, `1h30m`, `2 hours`; None where it is none. Raises OverflowError, if it is longer than
+    all time.
+    """
+    parts = _PART.findall(text)
+    if not _SPAN.fullmatch(text) or not all(unit in _UNITS for _, unit in parts):
         return None
-    return round(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)) * SECOND)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if seconds * SECOND > _LONGEST:
+        raise OverflowError
+    return round(seconds * SECOND)
 
 
 def parse_time(text: str, now: Instant, zone: tzinfo | None = None) -> Instant:
-    """The instant that a person means; `zone` is the local one, None the machine's. Raises ValueError."""
+    """The instant that a person means; `zone`: the local one, None the machine's. Raises ValueError, OverflowError."""
     words = text.strip().lower()
     if words == "now":
         return now
@@ -38,7 +55,7 @@ def parse_time(text: str, now: Instant, zone: tzinfo | None = None) -> Instant:
     if span is not None and (words.endswith("ago") or words.startswith("-")):
         return Instant(now - span)
     try:
-        return parse_rfc3339(text.strip().upper().replace(" ", "T", 1))
+        return parse_rfc3339(_WITHOUT_SECONDS.sub(r"\1:00\2", text.strip().upper().replace(" ", "T", 1)))
     except ValueError:
         pass
     day, _, clock = words.partition(" ")
@@ -51,7 +68,7 @@ def parse_time(text: str, now: Instant, zone: tzinfo | None = None) -> Instant:
 
 
 def since_or_span(text: str, now: Instant, zone: tzinfo | None = None) -> Instant:
-    """As `parse_time`; a bare span is so long ago. Raises ValueError."""
+    """As `parse_time`; a bare span is so long ago. Raises ValueError, OverflowError."""
     span = parse_span(text.strip().lower())
     return parse_time(text, now, zone) if span is None else Instant(now - span)
 
@@ -66,7 +83,10 @@ def _naive(words: str, text: str) -> datetime:
 
 
 def _instant(naive: datetime, zone: tzinfo | None) -> Instant:
-    known = naive.astimezone() if zone is None else naive.replace(tzinfo=zone)
+    try:
+        known = naive.astimezone() if zone is None else naive.replace(tzinfo=zone)
+    except ValueError as fault:  # the first or the last day of all, in a zone where it is another year
+        raise OverflowError from fault
     return Instant((known - _EPOCH) // timedelta(microseconds=1))
 
 
@@ -75,18 +95,26 @@ def _local(now: Instant, zone: tzinfo | None) -> datetime:
 
 
 def read_time(parse: Callable[[str, Instant], Instant], text: str, now: Instant, flag: str) -> Instant:
-    """A flag's time. Raises click.BadParameter."""
+    """A flag's time, of the years 1970 to 9999. Raises click.BadParameter."""
     try:
-        return parse(text, now)
-    except (ValueError, OverflowError) as fault:
+        found = parse(text, now)
+    except OverflowError as fault:
+        raise click.BadParameter(_BEYOND.format(text), param_hint=flag) from fault
+    except ValueError as fault:
         raise click.BadParameter(str(fault), param_hint=flag) from fault
+    if not _FIRST <= found <= _LAST:
+        raise click.BadParameter(_BEYOND.format(text), param_hint=flag)
+    return found
 
 
 def span_option(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
     """The callback of an option that takes a span, more than none: microseconds."""
     if value is None:
         return None
-    found = parse_span(value.strip().lower())
+    try:
+        found = parse_span(value.strip().lower())
+    except OverflowError:
+        found = None
     if not found:
         raise click.BadParameter(f'expected a span such as "90s", "1h" or "7d"; got "{value}"')
     return found

@@ -13,6 +13,7 @@ from bayplan.cli.ledger.asking import Ledger, Session, on_ledger
 if TYPE_CHECKING:
     from bayplan.ledger.questions.gone import WhyGone
     from bayplan.ledger.questions.pending import WhyPending
+    from bayplan.ledger.rows import GpuPod, GpuWorkload
 
 W = TypeVar("W", "WhyGone", "WhyPending")
 _namespace = click.option("-n", "--namespace", metavar="NAME", help="Only in this namespace.")
@@ -21,10 +22,10 @@ _namespace = click.option("-n", "--namespace", metavar="NAME", help="Only in thi
 @click.command("why-gone")
 @click.argument("pod")
 @_namespace
-@output_option("wide", "json", "yaml")
+@output_option("wide", "json", "yaml", "csv")
 @on_ledger
 def why_gone(ledger: Ledger, pod: str, namespace: str | None, output: str | None) -> None:
-    """Say why a pod is no more: who made it go and for whom, or how it ended. -o wide lists what that rests on.
+    """Say why a pod is no more: who made it go and for whom, or how it ended. -o wide and csv list what that rests on.
 
     POD is a name, NAMESPACE/NAME or a uid; of several pods of a name the latest is meant.
     """
@@ -41,7 +42,7 @@ def why_gone(ledger: Ledger, pod: str, namespace: str | None, output: str | None
 @click.command("why-pending")
 @click.argument("pod", metavar="POD|WORKLOAD")
 @_namespace
-@output_option("json", "yaml", "csv")
+@output_option("wide", "json", "yaml", "csv")
 @on_ledger
 def why_pending(ledger: Ledger, pod: str, namespace: str | None, output: str | None) -> None:
     """Say why a pod waits or waited for a place; of a workload, why its pods do, or could not be made.
@@ -54,11 +55,12 @@ def why_pending(ledger: Ledger, pod: str, namespace: str | None, output: str | N
         from bayplan.ledger.questions.pending import why_pending as ask_why
 
         scope = session.scope(namespace)
+        subject: GpuPod | GpuWorkload
         try:
             subject = await find_pod(session.store, pod, scope)
         except UnknownNameError:
-            return await ask_why(session.store, await find_workload(session.store, pod, scope), session.now)
-        return await ask_why(session.store, subject, session.now)
+            subject = await find_workload(session.store, pod, scope)
+        return await ask_why(session.store, subject, session.known_of(subject.cluster, session.now))
 
     click.echo(_rendered(ledger.run(ask), output, _waits), nl=False)
 
@@ -76,7 +78,7 @@ def _rendered(why: W, output: str | None, table: Callable[[W, str | None], str])
 
 def _ends(why: WhyGone, output: str | None) -> str:
     """Everything that was told of a pod's end, for those who want it wide."""
-    from bayplan.cli.printers import columns
+    from bayplan.cli.printers import Column, Listing, Row, render
     from bayplan.model.clock import rfc3339
 
     told = [
@@ -86,17 +88,19 @@ def _ends(why: WhyGone, output: str | None) -> str:
     if why.asked_at is not None:
         told.append((why.asked_at, "deletion asked for", "", ""))
     if why.pod.gone_at is not None:
-        told.append((why.pod.gone_at, "gone", "", "inferred" if why.pod.end_inferred else ""))
-    lines = [[rfc3339(at), *rest] for at, *rest in sorted(told)]
-    return columns([["TIME", "WHAT", "WHO", "MESSAGE"], *lines]) if lines and output else ""
+        told.append((why.pod.gone_at, "gone", "", "inferred" if why.gone_after is not None else ""))
+    rows = [Row([rfc3339(at), *rest], "", None) for at, *rest in sorted(told)]
+    table = render(Listing([*map(Column, ("Time", "What", "Who", "Message"))], rows), output)
+    return table if output == "csv" or (rows and output) else ""
 
 
 def _waits(why: WhyPending, output: str | None) -> str:
-    """Every reason for which it waited, with its times; of a workload also those of its pods."""
+    """Every reason for which it waited, in order of time; of a workload also those of its pods."""
     from bayplan.cli.ledger.printing import time_text
     from bayplan.cli.printers import Column, Listing, Row, render
     from bayplan.model.ages import human_duration
 
+    told = [(each, one) for one in (why, *why.pods) for each in one.waits]
     rows = [
         Row(
             [
@@ -110,8 +114,7 @@ def _waits(why: WhyPending, output: str | None) -> str:
             "",
             None,
         )
-        for one in (why, *why.pods)
-        for each in one.waits
+        for each, one in sorted(told, key=lambda both: both[0].start)
     ]
     heads = (*(["Pod"] if why.pods else []), "From", "Until", "For", "Reason", "Message")
     table = render(Listing([*map(Column, heads)], rows), output)

@@ -95,6 +95,7 @@ class Recorder:
 
 
 def _document(event: Emit, message: str, namespace: str, name: str, now: str) -> dict[str, Any]:
+    related = {} if event.related is None else {"related": _reference(event.related)}
     return {
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": _reference(event.about, event.field),
@@ -106,12 +107,13 @@ def _document(event: Emit, message: str, namespace: str, name: str, now: str) ->
         "count": 1,
         "type": event.type,
         "eventTime": None,
+        **related,
         "reportingComponent": event.component,
         "reportingInstance": event.host,
     }
 
 
-def _reference(about: Object, field: str) -> dict[str, str]:
+def _reference(about: Object, field: str = "") -> dict[str, str]:
     named = {
         "kind": about.kind.name,
         "namespace": about.namespace,

@@ -110,6 +110,10 @@ class GpuVendors:
         text = labels.get(f"{name}.replicas", "")
         return max(int(text), 1) if text.isdecimal() and len(text) < _LONGEST_COUNT else 1
 
+    def spoken_of(self, text: str) -> bool:
+        """Whether a text may speak of devices."""
+        return any(domain in text.encode() for domain in self._domains)
+
     def asked_for(self, obj: Object) -> bool:
         """Whether a pod may ask for devices, told without decoding it. Never wrong when it says no."""
         spec = obj.sections.get("spec")

@@ -1,7 +1,8 @@
 """Pods that were never made because a quota forbade them.
 
 There is no pod to tell of, only its workload's Event `FailedCreate`, repeated for as long as it lasts. So the period
-stands under the workload's uid, from the Event's first time to its last, and grows with each repetition.
+stands under the workload's uid, from the Event's first time to its last, and grows with each repetition. Attempts that
+an Event of their own tells of are periods of no length: how long the workload waited, `questions/refusals.py` says.
 """
 
 from __future__ import annotations

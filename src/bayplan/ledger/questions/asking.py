@@ -2,11 +2,13 @@
 
 A ledger may be behind the clock: nobody writes it any more, or the cluster runs in a time of its own (`bayplan up
 --virtual`). What has not ended by its last word is not known to have gone on, so the present of a ledger that is
-silent for long is its last word, not ours.
+silent for long is its last word, not ours. That is so of every cluster by itself: one that is silent does not go on
+because another does, whether it is asked about alone or with the others (`Scope.last`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -31,12 +33,37 @@ class Scope(msgspec.Struct, frozen=True):
 
     cluster: str | None = None
     namespace: str | None = None
+    last: Mapping[str, Instant] = {}
+    """The present of each cluster, of all that there are: what is open counts up to it. Empty: up to the time asked
+    about."""
 
     def of(self, kind: type[Row]) -> list[Clause]:
         """What narrows a table to it; a table without namespaces by cluster alone."""
         columns = TABLES[kind].c
         wanted = {"cluster": self.cluster, "namespace": self.namespace}
         return [columns[name] == value for name, value in wanted.items() if value is not None and name in columns]
+
+    @property
+    def whole(self) -> Scope:
+        """The same without its namespace."""
+        return msgspec.structs.replace(self, namespace=None)
+
+    def up_to(self, cluster: str, at: Instant) -> Instant:
+        """As far as a cluster is known by a time."""
+        return min(at, self.last.get(cluster, at))
+
+    def ended(self, cluster: str, end: Instant | None) -> Instant | None:
+        """When what is open, or ended then, is over as far as its cluster is known."""
+        last = self.last.get(cluster)
+        return end if last is None else last if end is None else min(end, last)
+
+    def parts(self, at: Instant) -> list[tuple[Scope, Instant]]:
+        """What is to be asked about an instant: each cluster no later than in its own present."""
+        if self.cluster is not None:
+            return [(self, self.up_to(self.cluster, at))]
+        if all(last >= at for last in self.last.values()):
+            return [(self, at)]
+        return [(msgspec.structs.replace(self, cluster=name), self.up_to(name, at)) for name in sorted(self.last)]
 
 
 EVERYTHING = Scope()
@@ -80,9 +107,25 @@ async def clusters(store: Readable, scope: Scope = EVERYTHING) -> list[str]:
 
 
 async def present(store: Readable, clock: Instant, scope: Scope = EVERYTHING) -> Present:
-    """What time it is, given what our clock says."""
+    """What time it is, given what our clock says: of several clusters that of the one that is furthest."""
+    heard = [_present(word, clock) for word in (await _words(store, scope)).values()]
+    return max(heard, key=lambda each: each.now, default=Present(clock, None))
+
+
+async def presents(store: Readable, clock: Instant, scope: Scope = EVERYTHING) -> dict[str, Present]:
+    """What time it is in each cluster, by name."""
+    words = await _words(store, scope)
+    return {name: _present(words.get(name), clock) for name in await clusters(store, scope)}
+
+
+async def _words(store: Readable, scope: Scope) -> dict[str, int]:
+    """The last word of each cluster that ever said one."""
     columns = TABLES[StreamPosition].c
-    ((last,),) = await fetch(store, sa.select(sa.func.max(columns.at)).where(*scope.of(StreamPosition)))
+    query = sa.select(columns.cluster, sa.func.max(columns.at)).where(*scope.of(StreamPosition))
+    return dict(await fetch(store, query.group_by(columns.cluster)))
+
+
+def _present(last: int | None, clock: Instant) -> Present:
     if last is None:
         return Present(clock, None)
     word = Instant(last)

@@ -186,17 +186,27 @@ async def held_unused(
     prices: Mapping[str, Decimal] | None = None,
     scope: Scope = EVERYTHING,
 ) -> list[Holder]:
-    """Who holds GPUs at `until` and has not used them, by measurements since `since`; no data is told as such.
+    """Who holds GPUs at `until`, or in the present of the cluster if that is earlier, and has not used them, by
+    measurements since `since`; no data is told as such.
 
     Raises StoreUnavailableError, StoreRefusedError.
     """
+    holders: list[Holder] = []
+    for part, at in scope.parts(until):
+        holders += await _holders(store, at, since, rule, prices or {}, part)
+    return ranked(holders)
+
+
+async def _holders(
+    store: Readable, until: Instant, since: Instant, rule: HeldRule, prices: Mapping[str, Decimal], scope: Scope
+) -> list[Holder]:
     periods: dict[tuple[str, str], list[GpuPeriod]] = {}
-    for period in await read(store, GpuPeriod, Scope(scope.cluster), *holding(GpuPeriod, until, until)):
+    for period in await read(store, GpuPeriod, scope.whole, *holding(GpuPeriod, until, until)):
         periods.setdefault((period.cluster, period.pod_uid), []).append(period)
     devices = await _devices(store, until, since, rule, scope)
     pods: list[GpuPod] = await read(store, GpuPod, scope, TABLES[GpuPod].c.created_at <= until)
-    return ranked(
-        judged(pod, periods[key], devices.get(key, []), rule, prices or {})
+    return [
+        judged(pod, periods[key], devices.get(key, []), rule, prices)
         for pod in pods
         if (key := (pod.cluster, pod.uid)) in periods
-    )
+    ]

@@ -7,13 +7,14 @@ allocation come from two stories, and hiding a difference would hide a fault.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace as _replace
 
 from bayplan.ledger.questions import stranded
 from bayplan.ledger.questions.asking import EVERYTHING, Scope
-from bayplan.ledger.questions.spans import DeviceSpan, Place, Story, read_story
+from bayplan.ledger.questions.spans import DeviceSpan, Place, S, Story, read_story
 from bayplan.ledger.questions.stranded import LITTLE, Beside
 from bayplan.ledger.questions.windows import Sums, Window
 from bayplan.ledger.store.reading import Readable
@@ -136,9 +137,23 @@ def by_model(devices: Iterable[Devices]) -> dict[str, ModelDevices]:
 
 async def idle_at(store: Readable, at: Instant, scope: Scope = EVERYTHING, beside: Beside = LITTLE) -> list[Devices]:
     """The devices of every node at an instant. Raises StoreUnavailableError, StoreRefusedError."""
-    return devices_at(await read_story(store, scope, at, at), at, beside)
+    parts = [devices_at(await read_story(store, part, when, when), when, beside) for part, when in scope.parts(at)]
+    return [each for part in parts for each in part]
 
 
 async def idle(store: Readable, window: Window, scope: Scope = EVERYTHING, beside: Beside = LITTLE) -> IdleTime:
     """The devices of every node over time. Raises StoreUnavailableError, StoreRefusedError."""
-    return over_time(await read_story(store, scope, window.since, window.until), window, beside)
+    story = await read_story(store, scope, window.since, window.until)
+    return over_time(_ended(story, scope) if scope.last else story, window, beside)
+
+
+def _ended(story: Story, scope: Scope) -> Story:
+    """What is open ends with the present of its cluster."""
+
+    def ended(spans: Sequence[S]) -> list[S]:
+        ends = [scope.ended(each.cluster, each.end_at) for each in spans]
+        return [
+            each if each.end_at == end else _replace(each, end_at=end) for each, end in zip(spans, ends, strict=True)
+        ]
+
+    return Story(ended(story.capacity), ended(story.held), ended(story.rooms), ended(story.taken))

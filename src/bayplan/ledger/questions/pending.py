@@ -1,6 +1,6 @@
 """Why a pod waits, or waited: every reason with its times, up to its place or its end.
 
-A workload may wait too: while a quota forbids its pods, there is no pod to ask about. Else its pods do.
+A workload may wait too: while a quota forbids its pods (`refusals`), there is no pod to ask about. Else its pods do.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import msgspec
 import sqlalchemy as sa
 
 from bayplan.ledger.questions.asking import Scope, read
+from bayplan.ledger.questions.refusals import refusals
 from bayplan.ledger.rows import GpuPod, GpuWorkload, PendingPeriod, WorkloadPodReference
 from bayplan.ledger.store.reading import TABLES, Readable
 from bayplan.model.ages import human_duration
@@ -90,14 +91,14 @@ async def why_pending(store: Readable, subject: GpuPod | GpuWorkload, at: Instan
     """Why a pod or a workload waits or waited, as known at `at`. Raises StoreUnavailableError, StoreRefusedError."""
     scope, link, columns = Scope(subject.cluster), TABLES[WorkloadPodReference].c, TABLES[PendingPeriod].c
     below = sa.select(link.pod_uid).where(link.cluster == subject.cluster, link.workload_uid == subject.uid)
-    of_these = sa.or_(columns.pod_uid == subject.uid, columns.pod_uid.in_(below))
+    of_these = columns.pod_uid == subject.uid if isinstance(subject, GpuPod) else columns.pod_uid.in_(below)
     periods: dict[str, list[PendingPeriod]] = {}
     for each in await read(store, PendingPeriod, scope, of_these, columns.start_at <= at):
         periods.setdefault(each.pod_uid, []).append(each)
-    answer = told(subject, periods.get(subject.uid, ()), at)
     if isinstance(subject, GpuPod):
-        return answer
+        return told(subject, periods.get(subject.uid, ()), at)
     rows = await read(store, GpuPod, scope, TABLES[GpuPod].c.uid.in_(below), TABLES[GpuPod].c.created_at <= at)
     pods = [told(row, periods.get(row.uid, ()), at) for row in rows]
     pods.sort(key=lambda each: (not each.waiting, -each.lasted))
+    answer = told(subject, await refusals(store, subject, rows, at), at)
     return msgspec.structs.replace(answer, pods=tuple(pods))

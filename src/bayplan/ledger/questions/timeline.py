@@ -1,4 +1,7 @@
-"""The life of a workload's pods side by side: waiting, starting, running, and what happened when."""
+"""The life of a workload's pods side by side: waiting, starting, running, and what happened when.
+
+Before its pods, and between them, a quota may have kept it from making any: that is its own to wait (`refused`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import sqlalchemy as sa
 
 from bayplan.ledger.questions.asking import Scope, read
 from bayplan.ledger.questions.present import EventAt
+from bayplan.ledger.questions.refusals import refusals
 from bayplan.ledger.rows import (
     GpuPeriod,
     GpuPod,
@@ -61,6 +65,8 @@ class Timeline(msgspec.Struct, frozen=True):
     end: Instant
     lanes: tuple[Lane, ...]
     events: tuple[EventAt, ...]
+    refused: tuple[Segment, ...] = ()
+    """While a quota kept a workload from making pods; they do not overlap."""
 
 
 def segments(
@@ -106,12 +112,15 @@ async def timeline(store: Readable, subject: GpuWorkload | GpuPod, until: Instan
         Lane(pod, segments(waiting.get(pod.uid, ()), holding.get(pod.uid, ()), running.get(pod.uid, ()), until))
         for pod in sorted(pods, key=lambda row: (row.created_at, row.name))
     ]
-    ends = [lane.segments[-1].end for lane in lanes if lane.segments]
+    forbidden = [] if isinstance(subject, GpuPod) else await refusals(store, subject, pods, until)
+    refused = segments(forbidden, (), (), until)
+    ends = [one[-1].end for one in (refused, *(lane.segments for lane in lanes)) if one]
     ends += [pod.gone_at for pod in pods if pod.gone_at is not None]
-    start = min([pod.created_at for pod in pods], default=subject.created_at)
+    starts = [*(pod.created_at for pod in pods), *(period.start_at for period in forbidden)]
+    start = min(starts, default=subject.created_at)
     told = [EventAt(row, pod.namespace, pod.name) for pod in pods for row in events.get(pod.uid, ()) if row.at <= until]
     told.sort(key=lambda each: (each.event.at, each.event.resource_version, each.pod))
-    return Timeline(subject, start, min(max([*ends, start]), until), tuple(lanes), tuple(told))
+    return Timeline(subject, start, min(max([*ends, start]), until), tuple(lanes), tuple(told), refused)
 
 
 def _by_pod(rows: Iterable[Any]) -> dict[str, list[Any]]:

@@ -113,25 +113,32 @@ def dimension(name: str) -> _Dimension:
     return _DIMENSIONS[name]
 
 
-def tally(periods: Iterable[Held], by: Sequence[str], window: Window, names: Names | None = None) -> Usage:
-    """The sums. Raises DimensionError."""
+def tally(
+    periods: Iterable[Held],
+    by: Sequence[str],
+    window: Window,
+    names: Names | None = None,
+    scope: Scope = EVERYTHING,
+) -> Usage:
+    """The sums; a cluster counts up to its present, where `scope` has one. Raises DimensionError."""
     parts = [dimension(each) for each in by]
     sums = Sums(window)
     for held in periods:
-        sums.add(tuple([part(held, names or {}) for part in parts]), held.gpus, held.start, held.end)
+        end = scope.ended(held.cluster, held.end)
+        sums.add(tuple([part(held, names or {}) for part in parts]), held.gpus, held.start, end)
     lines = [UsageLine(key, amounts) for key, amounts in sums.totals().items()]
     return Usage(tuple(by), window, tuple(sorted(lines, key=lambda line: -line.total)))
 
 
 async def usage(store: Readable, by: Sequence[str], window: Window, scope: Scope = EVERYTHING) -> Usage:
-    """GPU-hours within a window; periods that have not ended count up to its end.
+    """GPU-hours within a window; periods that have not ended count up to its end, or to the present of their cluster.
 
     Raises DimensionError, StoreUnavailableError, StoreRefusedError.
     """
     for each in by:
         dimension(each)
     names = await workload_names(store, scope) if "workload" in by else {}
-    return tally(await _held(store, window, scope), by, window, names)
+    return tally(await _held(store, window, scope), by, window, names, scope)
 
 
 async def workload_names(store: Readable, scope: Scope) -> Names:

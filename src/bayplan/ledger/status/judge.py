@@ -53,8 +53,8 @@ def of_object(kind: GroupKind, doc: Document) -> Verdict | None:
     return None
 
 
-def of_pods(pods: PodCounts) -> Verdict:
-    """What the pods say. It is never final: who made them may make more."""
+def of_pods(pods: PodCounts, *, ever: bool = True) -> Verdict:
+    """What the pods say, or that there are none any more, or yet. It is never final: who made them may make more."""
     going = pods.pending + pods.running
     if going:
         state = State.PENDING if not pods.running else State.DEGRADED if pods.pending or pods.failed else State.RUNNING
@@ -62,7 +62,7 @@ def of_pods(pods: PodCounts) -> Verdict:
     if len(pods):
         state = State.FAILED if pods.failed else State.SUCCEEDED
         return Verdict(state, f"{pods.succeeded} of {len(pods)} pods succeeded")
-    return Verdict(State.SUSPENDED, "no pods")
+    return Verdict(State.SUSPENDED, "no pods") if ever else Verdict(State.PENDING, "no pods yet")
 
 
 def judge(kind: GroupKind, own: Verdict | None, pods: PodCounts, *, deleting: bool = False) -> Verdict:

@@ -42,6 +42,11 @@ class Ask(NamedTuple):
         """Whether others may use the same device."""
         return 0 < self.milli < WHOLE
 
+    @property
+    def is_for_share(self) -> bool:
+        """Whether a share is asked for, in words that can be read or not: then GpuShare has to look at it."""
+        return self.is_share or self.unread is not None
+
 
 class GpuHold(NamedTuple):
     """What a pod asks for, and the devices it has, as far as anybody wrote that down."""

@@ -76,7 +76,7 @@ def policy_of(name: str, story: Story, seed: int = 0) -> SchedulerConfiguration:
     infos = [PodInfo(life.last.view(Pod)) for life in story.pods.values()]
     asked = (TypicalPod(each.nonzero.cpu, each.gpus.ask.milli, each.gpus.ask.number) for each in infos)
     found = profile(name, typical(asked), seed)
-    return SchedulerConfiguration((counting(found, shares=any(each.gpus.ask.is_share for each in infos)),))
+    return SchedulerConfiguration((counting(found, shares=any(each.gpus.ask.is_for_share for each in infos)),))
 
 
 def steps(story: Story, *, ends: bool = False) -> list[Step]:

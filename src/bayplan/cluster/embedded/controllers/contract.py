@@ -120,6 +120,8 @@ class Emit(Write, frozen=True):
     """The part of the object it is about: `spec.containers{app}`."""
     host: str = ""
     """The machine that the component speaks from."""
+    related: Object | None = None
+    """For whom it was done."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -137,7 +137,7 @@ class SchedulerController:
         for key in after.withdrawn:
             writes += withdrawn(_present(view, key))
         for each in after.evictions:
-            writes += evicted(_present(view, each.pod), each, scheduler, now)
+            writes += evicted(_present(view, each.pod), each, item, scheduler, now)
         message = event(decision, self._profiles[scheduler], preemption)
         return [*writes, *refused(item, message, after.nomination, now)]
 

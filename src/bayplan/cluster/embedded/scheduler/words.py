@@ -65,8 +65,8 @@ def withdrawn(item: Object) -> list[Write]:
     return [SetStatus(item, status)]
 
 
-def evicted(item: Object, eviction: Eviction, scheduler: str, now: Instant) -> list[Write]:
-    """A pod has to go for a more important one."""
+def evicted(item: Object, eviction: Eviction, preemptor: Object, scheduler: str, now: Instant) -> list[Write]:
+    """A pod has to go for a more important one, which the Event names as upstream's does: the message has its uid."""
     told = eviction.condition
     condition = {
         "type": told.type,
@@ -77,7 +77,7 @@ def evicted(item: Object, eviction: Eviction, scheduler: str, now: Instant) -> l
         "reason": told.reason,
         "message": told.message,
     }
-    said = Emit(item, "Normal", eviction.reason, eviction.message, scheduler)
+    said = Emit(item, "Normal", eviction.reason, eviction.message, scheduler, related=preemptor)
     return [SetStatus(item, with_condition(item.sections["status"].plain(), condition)), Delete(item, then=said)]
 
 

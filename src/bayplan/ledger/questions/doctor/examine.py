@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import sqlalchemy as sa
 
 from bayplan.cluster.kinds import EVENT, KINDS, NODE, POD, Kind
 from bayplan.cluster.objects import Object
@@ -27,11 +28,13 @@ from bayplan.ledger.rows import (
     GpuPod,
     GpuWorkload,
     PendingPeriod,
+    Period,
     PodRoomPeriod,
     RunningPeriod,
     StreamPosition,
 )
-from bayplan.ledger.store.reading import TABLES, Readable
+from bayplan.ledger.store.reading import TABLES, Readable, fetch, select_rows
+from bayplan.ledger.store.settings import Dialect
 from bayplan.ledger.streams import FindKind
 from bayplan.model.clock import Instant, parse_rfc3339
 from bayplan.model.errors import BayplanError, Forbidden
@@ -85,28 +88,51 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     pause: float = _PAUSE
 
 
-async def examine_database(store: Readable, wanted: Examination) -> Report:
-    """What the database alone tells. Raises StoreUnavailableError, StoreRefusedError."""
+async def examine_database(store: Readable, wanted: Examination, *, may_be_over: bool = True) -> Report:
+    """What the database alone tells. Raises StoreUnavailableError, StoreRefusedError.
+
+    A cluster of which nothing has been heard for long is over, not in trouble, if it is in a file (a `bayplan up` left
+    it behind) and is not known to be the live one. Not `may_be_over`: which is the live one is not known.
+    """
     scope = Scope(wanted.cluster)
     names = await clusters(store, scope)
     streams: list[StreamPosition] = await read(store, StreamPosition, scope)
     pods: list[GpuPod] = await read(store, GpuPod, scope, TABLES[GpuPod].c.gone_at.is_(None))
     workloads: list[GpuWorkload] = await read(store, GpuWorkload, scope)
-    over: list[GpuPod] = await read(store, GpuPod, scope, TABLES[GpuPod].c.end_at.is_not(None))
-    periods = [
-        period
-        for kind in (GpuPeriod, RunningPeriod, PendingPeriod, PodRoomPeriod)
-        for period in await read(store, kind, scope, TABLES[kind].c.end_at.is_(None))
-    ]
+    over, periods = await _left_open(store, scope)
     always = {(name, kind): Instant(0) for name in names or [wanted.cluster or "this cluster"] for kind in STREAMS}
     kinds = always | await _followed(workloads, wanted)
+    silent = _silent(streams, wanted) if may_be_over and store.address.dialect is Dialect.SQLITE else {}
+    followed = [each for each in streams if each.cluster not in silent]
+    kinds = {key: since for key, since in kinds.items() if key[0] not in silent}
     found = [
-        *checks.listeners(streams, kinds, wanted.now, wanted.silence),
+        *checks.not_recorded(silent, wanted.now),
+        *checks.listeners(followed, kinds, wanted.now, wanted.silence),
         *checks.owners(pods, workloads, wanted.now),
         *checks.gaps(await read(store, Gap, scope)),
         *checks.contradictions(over, periods),
     ]
     return Report(tuple(found), ("listeners", "owners", "gaps", "contradictions"))
+
+
+def _silent(streams: Sequence[StreamPosition], wanted: Examination) -> dict[str, Instant]:
+    words = checks.last_words(streams)
+    return {name: at for name, at in words.items() if wanted.now - at > wanted.silence and name != wanted.live}
+
+
+async def _left_open(store: Readable, scope: Scope) -> tuple[list[GpuPod], list[Period]]:
+    """Pods that have ended and of which a period is open, and these periods. From the periods to their pods: those that
+    are open are few, pods that have ended are all there ever were.
+    """
+    pods, periods = list[GpuPod](), list[Period]()
+    for kind in (GpuPeriod, RunningPeriod, PendingPeriod, PodRoomPeriod):
+        period, pod = TABLES[kind], TABLES[GpuPod]
+        both = period.join(pod, sa.and_(pod.c.cluster == period.c.cluster, pod.c.uid == period.c.pod_uid))
+        where = [*scope.of(kind), period.c.end_at.is_(None), pod.c.end_at.is_not(None)]
+        order = [period.c[name] for name in kind.key]
+        periods += await fetch(store, select_rows(kind).select_from(both).where(*where).order_by(*order))
+        pods += await fetch(store, select_rows(GpuPod).select_from(both).where(*where))
+    return pods, periods
 
 
 async def _followed(workloads: Sequence[GpuWorkload], wanted: Examination) -> dict[tuple[str, str], Instant]:
@@ -239,7 +265,8 @@ async def examine(
     store: Readable | None = None
     try:
         store = await open_store()
-        parts = [Report((), ("database",)), await examine_database(store, wanted)]
+        known = cluster is None or wanted.live is not None
+        parts = [Report((), ("database",)), await examine_database(store, wanted, may_be_over=known)]
     except BayplanError as error:
         parts = [Report(tuple(checks.database(error)), ("database",), ("what the database tells",))]
     if cluster is not None:

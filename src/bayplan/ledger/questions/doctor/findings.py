@@ -76,6 +76,11 @@ CODES: dict[str, Meaning] = {
     "LD014": Meaning(
         "warning", "The cluster cannot be asked", "Check --kubeconfig and --context; half of the checks need it."
     ),
+    "LD015": Meaning(
+        "warning",
+        "Nobody records a cluster into this file any more",
+        "None for a `bayplan up` that has ended; for a cluster that goes on, `bayplan ledger run` with this database.",
+    ),
 }
 
 
