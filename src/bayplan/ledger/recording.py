@@ -254,9 +254,10 @@ class Recording:
             elif len(self._early) < _MOST_WAITING:
                 self._early.setdefault(uid, []).append(_Early(disruption, change.object.version, seen.at))
             return
-        wait = quotas.from_event(change.object, seen)
-        if wait is not None and self._vendors.spoken_of(wait.message):
-            rows.add(wait)
+        refusal = quotas.from_event(change.object, seen)
+        if refusal is not None and self._vendors.spoken_of(refusal.wait.message):
+            rows.add(refusal.wait)
+            self.owners.refused(refusal.owner, refusal.namespace, seen.at)
 
     def _workload(self, change: Change, seen: Seen, rows: Rows) -> None:
         del rows  # they come with `settle`

@@ -152,8 +152,10 @@ def test_events_that_tell_of_no_disruption(other: Object) -> None:
 def test_a_quota_is_a_wait_of_the_workload_as_long_as_its_event_is_repeated() -> None:
     words = 'Error creating: pods "p" is forbidden: exceeded quota: gpus, requested: 8, used: 8, limited: 8'
     times = {"firstTimestamp": "2026-01-01T00:00:10Z", "lastTimestamp": "2026-01-01T00:05:00Z"}
-    row = quotas.from_event(event("FailedCreate", words, "ReplicaSet", **times), seen(400))
-    assert row is not None
+    refusal = quotas.from_event(event("FailedCreate", words, "ReplicaSet", **times), seen(400))
+    assert refusal is not None
+    row = refusal.wait
     assert (row.pod_uid, row.reason, row.message) == ("u1", "QuotaExceeded", words)
+    assert (refusal.owner.kind, refusal.owner.uid, refusal.namespace) == ("ReplicaSet", "u1", "n")
     assert spans([row]) == [(10, 300)]
     assert quotas.from_event(event("FailedCreate", "no such image", "ReplicaSet"), seen(400)) is None

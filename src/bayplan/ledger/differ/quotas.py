@@ -7,28 +7,42 @@ an Event of their own tells of are periods of no length: how long the workload w
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from bayplan.cluster.objects import Object
 from bayplan.ledger.differ.reading import version
 from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.differ.told import event_times, read_event
 from bayplan.ledger.rows import PendingPeriod
+from bayplan.model.meta import OwnerReference
 
 REASON = "QuotaExceeded"
 _WORDS = "exceeded quota"
 
 
-def from_event(obj: Object, seen: Seen) -> PendingPeriod | None:
-    """The wait that a core Event tells of, if it tells of one."""
+class Refusal(NamedTuple):
+    """A wait, and whose."""
+
+    wait: PendingPeriod
+    owner: OwnerReference
+    namespace: str
+
+
+def from_event(obj: Object, seen: Seen) -> Refusal | None:
+    """What a core Event tells of, if it tells of a refusal."""
     event = read_event(obj)
-    if event.reason != "FailedCreate" or _WORDS not in event.message or not event.involved_object.uid:
+    whose = event.involved_object
+    if event.reason != "FailedCreate" or _WORDS not in event.message or not whose.uid:
         return None
     first, last = event_times(event, seen)
-    return PendingPeriod(
+    wait = PendingPeriod(
         cluster=seen.cluster,
-        pod_uid=event.involved_object.uid,
+        pod_uid=whose.uid,
         start_at=first,
         end_at=last,
         resource_version=version(obj),
         reason=REASON,
         message=event.message,
     )
+    owner = OwnerReference(api_version=whose.api_version, kind=whose.kind, name=whose.name, uid=whose.uid)
+    return Refusal(wait, owner, whose.namespace)

@@ -1,10 +1,10 @@
 """Follows the controllers above GPU pods, and says what became of them.
 
-What is told (a pod, a workload's object, the end of either) is taken in by `pod`, `pod_gone`, `seen` and `gone`, in any
-order; `flush` gives out what has changed since, once for each batch. A workload is known from the first reference to
-it; what its own object adds, and whose it is, may come later, and links all pods below it anew. A uid is the object: a
-new one of the same name is another. Every object of a watched kind is kept while it exists, since a pod may still turn
-up below it, but only those that GPU pods were seen below are told of.
+What is told (a pod, a workload's object, the end of either) is taken in by `pod`, `pod_gone`, `refused`, `seen` and
+`gone`, in any order; `flush` gives out what has changed since, once for each batch. A workload is known from the first
+reference to it; what its own object adds, and whose it is, may come later, and links all pods below it anew. A uid is
+the object: a new one of the same name is another. Every object of a watched kind is kept while it exists, since a pod
+may still turn up below it, but only those that GPU pods were seen below, or that were refused such, are told of.
 
 Nodes are no workloads: the owner of a static pod's mirror is where it runs, not whose it is.
 """
@@ -141,6 +141,15 @@ class Owners:
         else:
             self._leaving[uid] = at
 
+    def refused(self, owner: OwnerReference, namespace: str, at: Instant) -> None:
+        """A controller was kept from making a GPU pod: it matters, though perhaps no pod ever stands below it."""
+        self._involve(self._refer(owner, namespace, at))
+
+    def _involve(self, uid: str) -> None:
+        for each in (uid, *self._chains.above(uid)[0]) if uid else ():
+            self._workloads[each].involved = True
+            self._changed[each] = None
+
     def _drop_pod(self, uid: str) -> None:
         del self._pods[uid]
         if uid not in self._workloads and (parent := self._chains.drop(uid)):
@@ -159,6 +168,8 @@ class Owners:
         hinted = self._hints.pop(uid, None) is not None
         if self._chains.link(uid, parent) or hinted:
             self._relink(uid)
+        if workload.involved:
+            self._involve(parent)
         self._changed[uid] = None
 
     def gone(self, obj: Object, at: Instant, *, inferred: bool = False, after: Instant | None = None) -> None:

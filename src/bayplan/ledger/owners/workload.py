@@ -62,7 +62,7 @@ class Workload(msgspec.Struct, kw_only=True):
     gone: bool = False
     deleting: bool = False
     involved: bool = False
-    """GPU pods stand below it, or did: it is told of. What is not is kept in case a pod turns up."""
+    """GPU pods stand below it, or did, or were refused: it is told of. What is not is kept in case a pod turns up."""
     wanted: GroupKind | None = None
     """The kind that is watched for its sake."""
     end_at: Instant | None = None
