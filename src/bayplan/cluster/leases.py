@@ -160,7 +160,7 @@ class Election:
         before = self._clock.now()
         try:
             taken = await self._write(before)
-        except (Conflict, AlreadyExists, NotFound):
+        except (Conflict, AlreadyExists):
             return False  # somebody else was quicker
         except BayplanError as error:
             if isinstance(error, PermanentError) and not self._led:
@@ -187,7 +187,10 @@ class Election:
             log.debug("lease held", lease=str(place), holder=self.holder, uid=lease.uid, resource_version=lease.version)
             return False
         body = self._document(spec, lease.meta.resource_version, now)
-        renewed = await self._cluster.update(LEASE, body, place.name, place.namespace)
+        try:
+            renewed = await self._cluster.update(LEASE, body, place.name, place.namespace)
+        except NotFound:
+            return False  # somebody took it away just now
         self._observe(renewed, now)
         log.debug("lease renewed", lease=str(place), uid=renewed.uid, resource_version=renewed.version)
         return True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bayplan.cluster.embedded.assembly import embedded_cluster
 from bayplan.cluster.kinds import LEASE
-from bayplan.cluster.leases import Election, LeaseTimes
+from bayplan.cluster.leases import Election, LeaseTimes, Place
 from bayplan.model.clock import SECOND
-from bayplan.model.errors import Forbidden
+from bayplan.model.errors import Forbidden, NotFound
 from tests.ledger.shell.scenes import until
 from tests.ledger.shell.test_leases import PLACE, Candidate, _pass
 
@@ -47,6 +49,17 @@ async def test_a_leader_that_is_refused(seconds: int, reigns: int, leads_then: b
     await _pass(cluster, 20, one, two)
     assert one.election.holds()
     await one.end()
+
+
+async def test_a_place_that_does_not_exist_is_told() -> None:
+    cluster = embedded_cluster()
+    with pytest.raises(NotFound, match='namespaces "nowhere" not found'):
+        await Election(cluster, Place("nowhere", "ledger"), "one", clock=cluster.clock).run(until_cancelled)
+
+
+async def until_cancelled() -> None:
+    """A reign."""
+    await asyncio.Event().wait()
 
 
 async def test_who_has_never_held_the_lease_is_told_that_it_is_refused() -> None:
