@@ -4,6 +4,7 @@ starts a service in this process leaves the logs as they were."""
 from __future__ import annotations
 
 import io
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +22,15 @@ settings.register_profile("quick", deadline=None, max_examples=25)
 settings.load_profile("bayplan")
 
 Logged = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def signals_as_a_terminal_gives_them() -> None:
+    """In the background, or under nohup, some are ignored, and processes that a test starts would ignore them too."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -156,9 +156,6 @@ def test_an_interrupt_before_it_is_ready_leaves_nothing(real: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        ),  # ignored if we run in a background
     ) as starting:
         assert _soon(lambda: any(real.glob("bayplan-three-*/etcd.log")))
         starting.send_signal(signal.SIGINT)

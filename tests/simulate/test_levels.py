@@ -44,21 +44,23 @@ def _run(given: str) -> Summary:
 
 def test_what_was_held_counts_by_how_long_it_was() -> None:
     levels = Levels(Instant(0))
-    levels.sample(_NOTHING)
+    levels.sample()
     levels.pass_to(Instant(10), (0.5, 0, 0, 0))
     levels.pass_to(Instant(10), (1.0, 0, 0, 7))
     levels.pass_to(Instant(40), (0.1, 0, 0, 2))
-    levels.sample((0.9, 0, 0, 0))
+    levels.sample()
     levels.pass_to(Instant(80), _NOTHING)
-    levels.sample(_NOTHING)
+    levels.sample()
+    assert levels.found()["cpu"] == Level(mean=0.1, most=0.5, parts=(0.2, 0.0))  # (0.5 * 10 + 0.1 * 30) / 80
+    levels.rest((0.9, 0, 0, 0))
     found = levels.found()
-    assert found["cpu"] == Level(mean=0.1, most=0.9, parts=(0.2, 0.0))  # (0.5 * 10 + 0.1 * 30) / 80
+    assert found["cpu"] == Level(mean=0.1, most=0.9, parts=(0.2, 0.0))
     assert found["pending"] == Level(mean=0.75, most=2.0, parts=(1.5, 0.0))
 
 
 def test_of_no_time_there_is_what_stands() -> None:
     levels = Levels(Instant(5))
-    levels.sample((0.5, 0, 0, 3))
+    levels.rest((0.5, 0, 0, 3))
     assert levels.found()["pending"] == Level(3.0, 3.0, ())
 
 
@@ -90,7 +92,7 @@ def test_an_interrupted_run_ends_with_a_sample_of_how_it_stood(tmp_path: Path) -
         rehearsal = Rehearsal(_order(given), log)
         summary = asyncio.run(rehearsal.rehearse(stopping=lambda: rehearsal.run.observer.pending > 9))
     assert summary.pending == 10
-    assert summary.levels["pending"].most == 10
+    assert summary.levels["pending"].most == 9  # the tenth has just come, and nobody has looked at it yet
     last = [line for line in read(tmp_path / "log") if isinstance(line, Sample)][-1]
     assert (last.t, last.pending, last) == (summary.reached, 10, summary.samples[-1])
 

@@ -29,6 +29,7 @@ TOPICS: dict[str, dict[str, Event]] = {
         "history is gone": Event(
             "warning", "kind after up_to", "the server no longer had what happened; the present was read anew"
         ),
+        "present read anew": Event("info", "kind up_to", "as was asked for (`--anew`), rather than go on from before"),
         "clocks differ": Event("warning", "seconds", "what the ledger stamps itself is the server's time from here on"),
         "clocks agree": Event("warning", "seconds", "they are our own again"),
         "server's time not told": Event("debug", "why", "it is asked again soon"),
@@ -52,7 +53,7 @@ TOPICS: dict[str, dict[str, Event]] = {
         "waiting for the spool": Event("warning", "why", "its file cannot be had; nothing is recorded until it can"),
         "spool free": Event("info", "", "it is ours now"),
         "spool of another past": Event(
-            "warning", "path", "its batches do not follow on what the database holds; the present is read anew"
+            "warning", "path", "its batches do not follow on what the database holds, which is told from where it is"
         ),
         "spool cut": Event("warning", "path at", "its last record was half written, as a crash leaves it"),
         "batch spooled": Event("debug", "rows batches bytes", "a batch waits on disk"),

@@ -79,19 +79,12 @@ class Outlet:
         self._check()
         try:
             async with self._turn:
-                await _completed(asyncio.to_thread(self._keep, self.spool, rows))
+                await _completed(asyncio.to_thread(self.spool.append, rows, self.told))
         except (SpoolFullError, SpoolUnwritableError) as error:
             self._failed(error)
             return False
         self._waiting.set()
         return True
-
-    def _keep(self, spool: Spool, rows: Rows) -> None:
-        if len(spool) == 0 and self.told:
-            base = Rows()
-            base.add(*self.told.values())
-            spool.append(base)
-        spool.append(rows)
 
     async def run(self) -> None:
         """Replay what waits whenever the database takes it, until cancelled. Raises as `put`."""
@@ -106,8 +99,11 @@ class Outlet:
                 await self._clock.sleep_until(Instant(self._clock.now() + pause))
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def replay(self) -> bool:
-        """Store what waits, in order; False: the database is still away. Raises as `put`."""
+    async def replay(self, *, positions: bool = True) -> bool:
+        """Store what waits, in order; False: the database is still away. Raises as `put`.
+
+        Without `positions` the database does not come to say that the story is told up to there.
+        """
         spool = self.spool
         batches = 0
         while spool:
@@ -115,6 +111,8 @@ class Outlet:
                 found = await _completed(asyncio.to_thread(spool.first))
                 assert found is not None
                 rows, upto = found
+                if not positions:
+                    rows.by_type.pop(StreamPosition, None)
                 if not await self._commit(rows):
                     return False
                 await _completed(asyncio.to_thread(spool.drop, upto))

@@ -1,7 +1,8 @@
 """A spool that does not follow on what the database holds.
 
-The database may be behind: it is new, or was restored, since the spool was begun. Then the batches are stored, but what
-lies between is not there, and the present has to be read anew (`follows`).
+The database may be behind: it is new, or was restored, since the spool was begun (`follows`). Then the batches are
+stored, but the database does not come to say that the story is told up to there: what lies between is told by the
+server, if it still has it, or found by reading the present.
 
 It may be ahead: another replica went on recording while batches waited here (`closed_again`). Their facts are facts,
 and what the other saw go with its own eyes has a newer version than the spool knows. But what the other only found

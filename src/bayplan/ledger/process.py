@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from bayplan.cluster.kinds import NAMESPACE, POD
+from bayplan.cluster.kinds import NAMESPACE, NODE, POD
 from bayplan.cluster.leases import Election, Place
 from bayplan.cluster.live.cluster import LiveCluster
 from bayplan.ledger.discovering import LiveKinds
@@ -76,7 +76,7 @@ class Ledger(msgspec.Struct):
     recorder: Recorder | None = None
     monitor: Monitor | None = None
     anew: bool = False
-    """The next reign begins with the whole present."""
+    """A reign begins with the whole present, until one has it in the database."""
 
 
 async def cluster_id(cluster: LiveCluster, setting: str) -> str:
@@ -224,6 +224,7 @@ async def _record(service: Service, cluster: LiveCluster, ledger: Ledger, kinds:
     finally:
         if ledger.recorder is not None:
             log.info("recording ended", cluster=ledger.cluster)
+            ledger.anew = ledger.anew and not {NODE.resource, POD.resource} <= ledger.recorder.told.keys()
         ledger.recorder = ledger.outlet = None
         spool.close()
 
@@ -236,14 +237,8 @@ async def _taken_up(
     service: Service, cluster: LiveCluster, ledger: Ledger, outlet: Outlet
 ) -> tuple[Recording, Remembered]:
     """What the database remembers, once it has what was left in the spool. Raises RecordedAlreadyError."""
-
-    async def remembered() -> Remembered:
-        return await _patiently(service, lambda: ledger.store.remembered(ledger.cluster))
-
-    before, base = (await remembered(), outlet.spool.base()) if outlet.spool else (None, {})
-    while not await outlet.replay():
-        await service.clock.sleep_until(Instant(service.clock.now() + _RETRY))
-    kept = await remembered()
+    before = await _replayed(service, ledger, outlet) if outlet.spool else None
+    kept = await _remembered(service, ledger)
     if POD.resource in kept.streams:
         page = await _patiently(service, lambda: cluster.list(POD, limit=1, metadata_only=True), "cluster")
         check_goes_on(kept.streams[POD.resource], page.revision)
@@ -252,12 +247,23 @@ async def _taken_up(
     outlet.told = kept.positions(ledger.cluster)
     if before is not None:
         await outlet.put(closed_again(recording, before, kept, spooled))
-        if not follows(before, base):
-            log.warning("spool of another past", path=str(outlet.spool.path) if outlet.spool is not None else "")
-            ledger.anew, kept = True, msgspec.structs.replace(kept, told_at=before.told_at)
-    if ledger.anew:
-        ledger.anew, kept = False, msgspec.structs.replace(kept, streams={})
-    return recording, kept
+    return recording, msgspec.structs.replace(kept, streams={}) if ledger.anew else kept
+
+
+async def _replayed(service: Service, ledger: Ledger, outlet: Outlet) -> Remembered:
+    """Store what waits in the spool; what the database remembered before that."""
+    assert outlet.spool is not None
+    before = await _remembered(service, ledger)
+    on_it = follows(before, outlet.spool.base)
+    if not on_it:
+        log.warning("spool of another past", path=str(outlet.spool.path))
+    while not await outlet.replay(positions=on_it):
+        await service.clock.sleep_until(Instant(service.clock.now() + _RETRY))
+    return before
+
+
+async def _remembered(service: Service, ledger: Ledger) -> Remembered:
+    return await _patiently(service, lambda: ledger.store.remembered(ledger.cluster))
 
 
 async def _together(work: Mapping[str, Coroutine[None, None, None]]) -> None:

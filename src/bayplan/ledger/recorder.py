@@ -206,7 +206,12 @@ class Recorder:
 
     def _gap(self, stream: Stream, since: Instant, at: Instant, revision: str) -> Gap:
         check_goes_on(stream.revision, revision)
-        log.warning("history is gone", kind=stream.kind.resource, after=stream.revision, up_to=revision)
+        if stream.revision:
+            why = "the server no longer had what happened: the present was read anew"
+            log.warning("history is gone", kind=stream.kind.resource, after=stream.revision, up_to=revision)
+        else:
+            why = "the present was read anew, as was asked for"
+            log.info("present read anew", kind=stream.kind.resource, up_to=revision)
         return Gap(
             cluster=self.recording.cluster,
             kind=stream.kind.resource,
@@ -214,7 +219,7 @@ class Recorder:
             to_at=at,
             after_revision=stream.revision,
             up_to_revision=revision,
-            why="the server no longer had what happened: the present was read anew",
+            why=why,
         )
 
     def _position(self, resource: str, stream: Stream, at: Instant) -> StreamPosition:

@@ -182,6 +182,8 @@ class Recording:
         now = pods.changed(known, obj, seen, rows, facts)
         if now is known:
             return
+        if known is None:  # what counts as a GPU may be another now
+            self.guests.forget(uid)
         self.pods[uid] = now
         self._report(obj, now.odd)
         if known is None or now.holdings is not known.holdings or now.facts.owner is not known.facts.owner:

@@ -5,8 +5,8 @@ what a crash leaves half written at the end is cut off when the file is opened a
 nothing, so how far the replay has come need not be kept: a crash begins again at the first.
 
 The file is one ledger's: whoever opens it holds it, and a database has a file of its own (`spool_path` in settings.py).
-Before the first batch it says how far the database had been told, where that is known (`base`): a database that is
-behind that is not the one that the batches were meant for.
+It begins with how far the database had been told by then, where that is known (`base`): a database that is behind that
+does not hold what the batches follow on.
 
 The file is bounded. When a batch no longer fits, the file is written anew: without what has been replayed, and if that
 is not enough, without rows that a later one of the same key replaces (the database would end up with the same) and the
@@ -21,7 +21,7 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,9 @@ _DECODERS: dict[str, msgspec.msgpack.Decoder[list[Any]]] = {
     for name, kind in _CLASSES.items()
 }
 _TABLES = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+_BASE = "base"
+"""In the place of a table: not a batch, but how far the database had been told before the first."""
+_POSITIONS = msgspec.msgpack.Decoder(list[StreamPosition])
 _ENCODE = msgspec.msgpack.Encoder().encode
 _VERSIONS: dict[type[Row], str] = {PodSnapshot: "pod_uid", WorkloadSnapshot: "workload_uid"}
 _GROWTH = 0.1
@@ -86,9 +89,21 @@ def decode(body: bytes) -> Rows:
     return rows
 
 
-def _record(rows: Rows) -> bytes:
-    body = encode(rows)
+def _record(body: bytes) -> bytes:
     return _HEAD.pack(len(body), zlib.crc32(body)) + body
+
+
+def _based(positions: Mapping[str, StreamPosition]) -> bytes:
+    return _record(_ENCODE({_BASE: [*positions.values()]})) if positions else b""
+
+
+def _base_in(body: bytes) -> dict[str, StreamPosition] | None:
+    """What a record says of it; None: it is a batch."""
+    try:
+        raw = _TABLES.decode(body).get(_BASE)
+        return None if raw is None else {each.kind: each for each in _POSITIONS.decode(raw)}
+    except msgspec.MsgspecError:
+        return None  # whoever reads it as a batch says so
 
 
 class Spool:
@@ -106,7 +121,9 @@ class Spool:
             self._file = self._opened(path, 0)
         except OSError as error:
             raise self._unwritable(error) from error
-        self._start = 0
+        self.base: dict[str, StreamPosition] = {}
+        """How far each kind's story had been told before the first batch; empty: nobody knows."""
+        self._start = self._begin()
         self._end, self._count = self._scan()
         log.info("spool opened", path=str(path), batches=self._count, bytes=self._end)
         if self._end < os.fstat(self._file).st_size:
@@ -122,9 +139,15 @@ class Spool:
         """Bytes on disk."""
         return self._end
 
-    def append(self, rows: Rows) -> None:
-        """Keep a batch, for good once this returns. Raises SpoolFullError, SpoolUnwritableError."""
-        record = _record(squeezed(rows))
+    def append(self, rows: Rows, base: Mapping[str, StreamPosition] | None = None) -> None:
+        """Keep a batch, for good once this returns. Raises SpoolFullError, SpoolUnwritableError.
+
+        `base` is taken down by a spool in which nothing waits.
+        """
+        record = _record(encode(squeezed(rows)))
+        if self._end == 0 and base:
+            self._write(_based(base))
+            self.base, self._start = {**base}, self._end
         if self._end + len(record) > self.most_bytes:
             self._make_room(len(record))
         self._write(record)
@@ -138,13 +161,6 @@ class Spool:
         """
         return next(self._records(), None)
 
-    def base(self) -> dict[str, StreamPosition]:
-        """How far each kind's story had been told before the first batch that waits; empty: nobody knows any more."""
-        first = self.first()
-        rows = first[0].by_type if first is not None else {}
-        told = rows.get(StreamPosition, ()) if len(rows) == 1 else ()
-        return {row.kind: row for row in told if isinstance(row, StreamPosition)}
-
     def drop(self, upto: int) -> None:
         """Batches up to here are stored."""
         self._start = upto
@@ -153,7 +169,7 @@ class Spool:
             os.ftruncate(self._file, 0)
             os.fsync(self._file)
             self._start = self._end = 0
-            self._shrunk_to = None
+            self._shrunk_to, self.base = None, {}
 
     def close(self) -> None:
         """Close the file; what waits is replayed by the next who opens it."""
@@ -162,18 +178,33 @@ class Spool:
     # --- the file
 
     def _opened(self, path: Path, flags: int) -> int:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(file)
-            raise SpoolTakenError(
-                f"{path}: another ledger has it open", hint="end that one, or set ledger.spool to another folder"
-            ) from error
-        return file
+        while True:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(file), os.stat(path)):
+                    return file
+            except BlockingIOError as error:
+                os.close(file)
+                raise SpoolTakenError(
+                    f"{path}: another ledger has it open", hint="end that one, or set ledger.spool to another folder"
+                ) from error
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)  # its holder wrote it anew just then: this is the old one
+
+    def _begin(self) -> int:
+        """Where the first batch stands."""
+        body = self._read(0)
+        base = None if body is None else _base_in(body)
+        if body is None or base is None:
+            return 0
+        self.base = base
+        return _HEAD.size + len(body)
 
     def _scan(self) -> tuple[int, int]:
-        at = count = 0
+        at, count = self._start, 0
         while (body := self._read(at)) is not None:
             at += _HEAD.size + len(body)
             count += 1
@@ -253,25 +284,31 @@ class Spool:
         except OSError as error:
             raise self._unwritable(error) from error
         os.close(self._file)
-        self._file, self._start, self._end, self._count = target, 0, end, count
+        start = len(_based(self.base))
+        self._file, self._start, self._end, self._count = target, start, end, count
 
     def _copy(self, target: int) -> tuple[int, int]:
         """All that waits."""
-        size = self._end - self._start
+        begin, size = self._copy_base(target), self._end - self._start
         for at in range(0, size, _PIECE):
-            _write_all(target, os.pread(self._file, min(_PIECE, size - at), self._start + at), at)
-        return size, self._count
+            _write_all(target, os.pread(self._file, min(_PIECE, size - at), self._start + at), begin + at)
+        return begin + size, self._count
+
+    def _copy_base(self, target: int) -> int:
+        record = _based(self.base)
+        _write_all(target, record, 0)
+        return len(record)
 
     def _copy_some(self, target: int, keep: _Survey) -> tuple[int, int]:
         """What is to be kept."""
-        end = count = 0
+        end, count = self._copy_base(target), 0
         last = len(self) - 1
         for number, (rows, _) in enumerate(self._records()):
             kept = keep.kept(rows)
             if number == last:
                 kept.add(*keep.gaps())
             if len(kept):
-                record = _record(kept)
+                record = _record(encode(kept))
                 _write_all(target, record, end)
                 end += len(record)
                 count += 1

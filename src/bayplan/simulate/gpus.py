@@ -26,8 +26,7 @@ def gpus_offered(node: Node) -> float:
 
 def is_cut(node: Node) -> bool:
     """Whether pods share some of a node's GPUs, each offered in pieces."""
-    labels = node.metadata.labels
-    return any(_VENDORS.pieces(name, labels) > 1 for name in _devices(node.status.allocatable))
+    return slots_each(node) > 1
 
 
 def gpus_of_pod(pod: Pod, labels: Mapping[str, str]) -> float:

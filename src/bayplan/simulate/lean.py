@@ -69,7 +69,7 @@ def _wanted(scenario: Scenario) -> tuple[type, ...]:
     if scenario.budgets:
         found.add(DisruptionController)
     if with_owners(scenario):
-        found.add(CustomResourceDefinitionController)
+        found.update((CustomResourceDefinitionController, GarbageCollector))
     tainted = any(taint.get("effect") == "NoExecute" for group in scenario.nodes for taint in group.taints)
     if tainted or scenario.outages or scenario.events:
         found.update(_OF_TROUBLE)

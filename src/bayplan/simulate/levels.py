@@ -1,7 +1,8 @@
 """How high something stood over a run: means and maxima by time, however seldom somebody looks.
 
 Levels are told the time before each change, and add up what has been held since the last. So a change costs the same
-however much there is, and nothing between two samples is lost. What was held for no time is no maximum.
+however much there is, and nothing between two samples is lost. What was held for no time is no maximum, but for what
+stands when all is done: that would have been held on.
 """
 
 from __future__ import annotations
@@ -46,9 +47,12 @@ class Levels:
                 self._areas[place] += value * passed
                 self._most[place] = max(self._most[place], value)
 
-    def sample(self, stands: Sequence[float]) -> None:
-        """A part ends, and it stands so: that counts, also at the end, where it is held no longer."""
+    def rest(self, stands: Sequence[float]) -> None:
+        """All is done, and it stands so."""
         self._most = [max(pair) for pair in zip(self._most, stands, strict=True)]
+
+    def sample(self) -> None:
+        """A part ends."""
         passed = self.at - self._cut_at
         if passed:
             for place, area in enumerate(self._areas):

@@ -3,9 +3,10 @@
     budgets would let it go -> target created -> placed -> memory copied, and target runs -> source evicted
 
 It is done when the source's eviction was granted. Whatever fails before that lets the target go and leaves the VM where
-it is: no place, a VM that changes its memory faster than the network takes it, a budget. Copies that run together share
-the links of their nodes, by simulate/vms' closed form. While a disruption budget forbids the move it waits, or is given
-up, as the scenario says.
+it is: no place, a VM that changes its memory faster than the network takes it, a target that does not start, a budget.
+Where one of the two pods is lost on the way it ends at once, for a copy that is of no use takes bandwidth from others.
+Copies that run together share the links of their nodes, by simulate/vms' closed form. While a disruption budget forbids
+the move it waits, or is given up, as the scenario says.
 """
 
 from __future__ import annotations
@@ -34,8 +35,11 @@ from bayplan.simulate.vms.vm import GIBI
 
 AGAIN = 5 * SECOND
 """After which an eviction that a budget forbade is asked for again, as kubectl drain does."""
+START = 900 * SECOND
+"""After which a target that does not run is given up: KubeVirt's catch-all timeout of pending targets, 15 minutes."""
 _NEVER_ARRIVES = "its memory changes as fast as it can be sent"
 _LATE = f"the copy was not complete after {TIMEOUT:.0f}s"
+_NO_START = f"the target did not run for {START // SECOND}s"
 _GONE = "the VM is gone"
 _TARGET_GONE = "the target is gone"
 
@@ -64,6 +68,8 @@ class _Copied(msgspec.Struct):
     move: _Move
     again: Offset
     """When it is looked at again, whatever happens before."""
+    until: Offset
+    """When it is given up, unless its target runs by then."""
     forbidden: bool = False
     """Whether a budget forbade the eviction: then nothing is asked before that."""
 
@@ -129,6 +135,7 @@ class Migrations:
 
     def _create(self, move: _Move) -> Create:
         self._waiting.append(move)
+        self._observer.expected.add(move.target)
         return move.source.next_pod(move.there, move.origin, move.wished)
 
     def allowed(self, asked: MayLeave) -> Action:
@@ -147,6 +154,7 @@ class Migrations:
         """The API server has refused a pod; whoever was to migrate to it stays."""
         for move in [each for each in self._waiting if each.target == pod]:
             self._waiting.remove(move)
+            self._observer.expected.discard(pod)
             self._stays(move, f"the target was refused: {error.reason}", offset)
 
     def leaves(self, pod: PodKey) -> bool:
@@ -165,19 +173,25 @@ class Migrations:
         if self._waits(copied.move, error):
             copied.forbidden = True
             return None
-        return self._turned_back(self._copied.pop(pod).move, _because(error), offset)
+        move = self._copied.pop(pod).move
+        self._stays(move, _because(error), offset)
+        return Delete(POD, *move.target)
 
     def _waits(self, move: _Move, error: ApiError) -> bool:
         return move.patient and isinstance(error, TooManyRequests)
 
     def decided(self, offset: Offset) -> Iterator[Action]:
         """What follows from the scheduler's decisions so far, and from the time that has passed."""
-        for name, done in self._links.pass_to(offset / SECOND).items():
-            move = self._copying.pop(name)
+        ended = self._links.pass_to(offset / SECOND)
+        yield from self._without_lost(offset)
+        for name, done in ended.items():
+            move = self._copying.pop(name, None)
+            if move is None:
+                continue  # lost just then
             if done.converged:
-                self._copied[move.leaving] = _Copied(move, offset)
+                self._copied[move.leaving] = _Copied(move, offset, offset + START)
             else:
-                yield self._turned_back(move, _LATE, offset)
+                yield from self._turned_back(move, _LATE, offset)
         for copied in [*self._copied.values()]:
             yield from self._take_over(copied, offset)
         for move in [*self._waiting]:
@@ -187,7 +201,22 @@ class Migrations:
                 self._copy(move, place, offset)
             elif place or refusal:
                 self._waiting.remove(move)
-                yield self._turned_back(move, _NEVER_ARRIVES if place else f"no place: {refusal}", offset)
+                yield from self._turned_back(move, _NEVER_ARRIVES if place else f"no place: {refusal}", offset)
+
+    def _without_lost(self, offset: Offset) -> Iterator[Action]:
+        """Moves of which one of the two pods is lost come to nothing, however far they are."""
+        seen, copied = self._observer, (each.move for each in self._copied.values())
+        for move in [*self._waiting, *self._copying.values(), *copied]:
+            lost = _GONE if seen.is_lost(move.leaving) else _TARGET_GONE if seen.is_lost(move.target) else ""
+            if lost:
+                self._drop(move)
+                yield from self._turned_back(move, lost, offset)
+
+    def _drop(self, move: _Move) -> None:
+        self._waiting = [each for each in self._waiting if each is not move]
+        if self._copying.pop(move.there.vm.id, None) is not None:
+            self._links.end(move.there.vm.id)
+        self._copied.pop(move.leaving, None)
 
     def _converges(self, move: _Move) -> bool:
         vm = move.there.vm
@@ -201,23 +230,24 @@ class Migrations:
         self._links.begin(Transfer(vm.id, move.origin, target, memory, vm.dirty_rate_mbps, offset / SECOND))
 
     def _take_over(self, copied: _Copied, offset: Offset) -> Iterator[Action]:
-        """The copy is complete; where one of the two pods is lost meanwhile, it is of no use."""
-        move, seen = copied.move, self._observer
-        lost = _GONE if seen.is_lost(move.leaving) else _TARGET_GONE if seen.is_lost(move.target) else ""
-        if lost:
-            del self._copied[move.leaving]
-            yield self._turned_back(move, lost, offset)
-            return
+        """The copy is complete: what is left is that the target runs, and that the source may go."""
+        move = copied.move
         if copied.forbidden and offset < copied.again:
             return
-        if offset >= copied.again:
-            copied.again = offset + AGAIN
-        if seen.runs(move.target):
+        if self._observer.runs(move.target):
+            copied.until = offset + START
             yield Evict(POD, *move.leaving)
+        elif offset >= copied.until:
+            del self._copied[move.leaving]
+            yield from self._turned_back(move, _NO_START, offset)
+        if offset >= copied.again:
+            copied.again = min(offset + AGAIN, copied.until)
 
-    def _turned_back(self, move: _Move, reason: str, offset: Offset) -> Delete:
+    def _turned_back(self, move: _Move, reason: str, offset: Offset) -> Iterator[Delete]:
+        """The VM stays, and its target goes, unless it is gone already."""
         self._stays(move, reason, offset)
-        return Delete(POD, *move.target)
+        if self._observer.is_there(move.target):
+            yield Delete(POD, *move.target)
 
     def _stays(self, move: _Move, reason: str, offset: Offset) -> None:
         self.refusals[reason] += 1

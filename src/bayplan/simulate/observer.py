@@ -75,6 +75,8 @@ class Observer:
         self.wishes = wishes or Wishes()
         self.changes = self.pod_changes = 0
         """Of pods and nodes, and of pods alone: nodes are heard of also while nothing is done."""
+        self.expected: set[PodKey] = set()
+        """Pods that somebody has made and that are not heard of yet: where one watches, news come later."""
         self.pending = self.running = self.failed = 0
         self._total = [0, 0, 0.0]
         self._taken = [0, 0, 0.0]
@@ -121,10 +123,15 @@ class Observer:
         seat = self.seats.get(seen.node)
         return seat is not None and seat.ready
 
+    def is_there(self, key: PodKey) -> bool:
+        """Whether a pod is there, or expected, and is not being deleted."""
+        seen = self._pods.get(key)
+        return key in self.expected if seen is None else not seen.going
+
     def is_lost(self, key: PodKey) -> bool:
         """Whether a pod is gone, over or being deleted."""
         seen = self._pods.get(key)
-        return seen is None or seen.going or seen.phase in _OVER
+        return not self.is_there(key) or (seen is not None and seen.phase in _OVER)
 
     def refusal(self, key: PodKey) -> str:
         """What the scheduler has said of a pod that has no place; empty where it has one, or nothing was said."""
@@ -155,9 +162,14 @@ class Observer:
         self.levels.pass_to(now, self._standing())
 
     def sample(self, now: Instant) -> None:
-        """Somebody looks, and everything is at rest."""
+        """Somebody looks."""
         self.pass_to(now)
-        self.levels.sample(self._standing())
+        self.levels.sample()
+
+    def rest(self, now: Instant) -> None:
+        """All is done, and nothing is under way."""
+        self.pass_to(now)
+        self.levels.rest(self._standing())
 
     def _standing(self) -> tuple[float, ...]:
         """What levels are about."""
@@ -182,14 +194,14 @@ class Observer:
 
     def _note_pod(self, new: Object, old: Object | None, now: Instant, *, gone: bool) -> None:
         seen = self._pods.get(new.key)
+        as_before = seen is not None and old is not None and not gone and old.sections == new.sections
         if seen is None:
             if gone:
                 return
             seen = self._created(new, now)
-        elif old is not None and not gone and old.sections == new.sections:
-            seen.going = new.meta.deletion_timestamp is not None
-            return
         seen.going = new.meta.deletion_timestamp is not None
+        if as_before:
+            return
         pod = new.view(Pod)
         if pod.spec.node_name and not seen.node:
             self._placed(seen, pod, now)
@@ -214,6 +226,7 @@ class Observer:
         controller = pod.metadata.controller
         if controller is not None and controller.kind == "DaemonSet":
             self._daemons.add(new.key)
+        self.expected.discard(new.key)
         self.pending += 1
         line = eventlog.Created(
             t=t,
@@ -309,9 +322,10 @@ class Observer:
                 )
             )
         else:
-            self._count(seat.capacity, -1)
-            seat.resize(node)
-            self._count(seat.capacity, 1)
+            before = seat.capacity
+            if seat.resize(node):
+                self._count(before, -1)
+                self._count(seat.capacity, 1)
         seat.silent = silent(new.meta)
         ready = condition(node.status.conditions, "Ready")
         self._turn(name, seat, "ready", ready is not None and ready.status == "True", ("lost", "ready"), t)

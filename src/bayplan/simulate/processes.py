@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -39,8 +40,11 @@ class WorkerLost(TemporaryError):
     code = "BP-X016"
 
 
-class Stopped(BaseException):
-    """A signal asked for the end. Like KeyboardInterrupt it is no error, and comes between any two instructions."""
+class Stopped(KeyboardInterrupt):
+    """A signal asked for the end. It is no error, and comes between any two instructions.
+
+    asyncio keeps to itself what its callbacks and tasks raise, but lets a KeyboardInterrupt through.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -99,16 +103,16 @@ def in_processes(
 
 @contextlib.contextmanager
 def _raising() -> Iterator[None]:
-    """The first signal that asks for the end raises Stopped here; more of them change nothing."""
+    """A signal that asks for the end raises Stopped here; more of them do not disturb what is cleared away then.
+
+    It may come to nothing, as in a `__del__`, which raises to nobody. Then the next signal raises anew.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard = False
 
     def stop(number: int, _: FrameType | None) -> None:
-        nonlocal heard
-        if not heard:
-            heard = True
+        if not _is_stopping(sys.exception()):
             raise Stopped(number)
 
     previous = {each: signal.signal(each, stop) for each in asked_to_stop()}
@@ -117,6 +121,13 @@ def _raising() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _is_stopping(error: BaseException | None) -> bool:
+    """Whether Stopped is on its way up: what is being handled is it, or came of it."""
+    while error is not None and not isinstance(error, Stopped):
+        error = error.__context__
+    return error is not None
 
 
 def _here(work: Callable[..., T], each: Sequence[tuple[Any, ...]]) -> Generator[tuple[int, T]]:

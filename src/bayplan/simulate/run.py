@@ -151,7 +151,10 @@ class Run(Acting):
         self.log.write(eventlog.Ended(t=self.t(now), complete=complete))
         seen, order = self.observer, self.order
         account = seen.tally.usage(now)
-        seen.pass_to(now)
+        if complete:
+            seen.rest(now)
+        else:
+            seen.pass_to(now)  # where it was stopped it may be in the middle of things
         levels = seen.levels.found()
         agreement = seen.wishes.agreement()
         return Summary(
@@ -164,7 +167,7 @@ class Run(Acting):
             complete=complete,
             nodes=len(seen.seats),
             created=account.created,
-            placed=account.waits,
+            placed=seen.tally.placed,
             pending=seen.pending,
             running=seen.running,
             succeeded=account.succeeded,
@@ -274,6 +277,8 @@ class Rehearsal:
                 await run.act(timed.action, timed.at)
             if at == run.next_sample:
                 await settle(self.cluster, run, stopping)
+                if stopping():
+                    break
                 run.sample(at, self._used)
                 reached(at)
             if at >= run.end:

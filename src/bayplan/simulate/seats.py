@@ -28,7 +28,19 @@ class Ask(NamedTuple):
 class Seat:
     """One node."""
 
-    __slots__ = ("capacity", "cordoned", "cpu", "devices", "is_cut", "labels", "memory", "pods", "ready", "silent")
+    __slots__ = (
+        "_allocatable",
+        "capacity",
+        "cordoned",
+        "cpu",
+        "devices",
+        "is_cut",
+        "labels",
+        "memory",
+        "pods",
+        "ready",
+        "silent",
+    )
 
     def __init__(self, node: Node) -> None:
         self.cpu = self.memory = 0
@@ -36,16 +48,22 @@ class Seat:
         self.pods: dict[PodKey, tuple[int, ...]] = {}
         """Each with the devices that it has."""
         self.ready = self.silent = self.cordoned = False
-        self.capacity = (0, 0, 0.0)
-        self.resize(node)
+        self._give(node)
 
-    def resize(self, node: Node) -> None:
-        """What the node has to give."""
-        offered = amounts(node.status.allocatable)
+    def resize(self, node: Node) -> bool:
+        """What the node has to give; whether that may be another than before. Most changes are of other things."""
+        if node.status.allocatable == self._allocatable and node.metadata.labels == self.labels:
+            return False
+        self._give(node)
+        return True
+
+    def _give(self, node: Node) -> None:
+        self._allocatable = node.status.allocatable
+        offered = amounts(self._allocatable)
         self.capacity = (offered.get(CPU, 0), offered.get(MEMORY, 0), gpus_offered(node))
         self.is_cut = is_cut(node)
         self.labels = node.metadata.labels
-        whole = offered.get("nvidia.com/gpu", 0)
+        whole = offered.get("nvidia.com/gpu", 0)  # those shared in time, too: GpuShare numbers its devices so
         self.devices += [WHOLE] * (whole - len(self.devices))
 
     def take(self, key: PodKey, ask: Ask, pod: Pod) -> None:

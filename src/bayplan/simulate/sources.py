@@ -317,10 +317,8 @@ class VmSource(Source):
         made = pod(there.vm, self.group, self._scenario, turn=there.turn + 1, wished=wished, never=source)
         return self._creating(there.vm, made)
 
-    def moved(self, there: Placed) -> tuple[str, str]:
-        """The next pod is the VM's now; namespace and name of the one before, which is to go."""
-        gone = self.group.namespace, there.pod
+    def moved(self, there: Placed) -> None:
+        """The next pod is the VM's now."""
         there.turn += 1
         if there.vm.id in self.alive:
             self.alive[there.vm.id] = POD, self.group.namespace, there.pod
-        return gone

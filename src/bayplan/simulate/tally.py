@@ -6,6 +6,7 @@ from its binding until it has ended or is gone.
 
 from __future__ import annotations
 
+import bisect
 import math
 import statistics
 from collections import Counter
@@ -16,7 +17,7 @@ import msgspec
 
 from bayplan.cluster.kinds import NODE, POD
 from bayplan.cluster.objects import Object
-from bayplan.model.clock import SECOND, Instant, parse_rfc3339
+from bayplan.model.clock import SECOND, Instant
 from bayplan.model.nodes import Node
 from bayplan.model.pods import Pod
 from bayplan.simulate.gpus import gpus_of_pod, gpus_offered
@@ -35,7 +36,7 @@ class Usage(msgspec.Struct, frozen=True):
     running: int
     pending: int
     waits: int
-    """How many pods were placed."""
+    """How many pods that came in that time were placed."""
     median_wait: float | None
     """Seconds from creation to placement, of those."""
     longest_wait: float | None
@@ -63,7 +64,9 @@ class Tally:
         self._offered_in_all = 0.0
         self._held_in_all = 0.0
         self._came: dict[str, Instant] = {}  # by pod that has no node yet
+        self._waited_before: set[str] = set()  # pods without a node that were there before the account began
         self._labels: dict[str, Mapping[str, str]] = {}  # by node
+        self._allocatable: dict[str, Mapping[str, str]] = {}  # by node
         self._held: dict[str, float] = {}  # by namespace
         self._micros: dict[str, float] = {}
         self._idle = 0.0
@@ -77,26 +80,31 @@ class Tally:
             self._pass_to(now)
             self._note_pod(item, now, gone)
         elif item.kind is NODE:
-            node = item.view(Node)
-            self._labels[item.name] = item.meta.labels
-            offered = 0.0 if gone else gpus_offered(node)
-            if offered != self._offered.get(item.name):
-                self._pass_to(now)
-                self._offered_in_all += offered - self._offered.get(item.name, 0)
-                self._offered[item.name] = offered
+            self._note_node(item, now, gone)
 
     def meet(self, item: Object, now: Instant) -> None:
         """A pod or node that was there before the account began: it counts, but neither its coming nor its wait."""
         self.note(item, now, gone=False)
-        if item.uid in self._came and item.meta.creation_timestamp:
-            self._came[item.uid] = parse_rfc3339(item.meta.creation_timestamp)
         self.begin()
 
     def begin(self) -> None:
         """What was noted so far was there before: it counts, but neither its coming nor its wait."""
+        self._waited_before.update(self._came)
+        self._came.clear()
         self._counts.clear()
         self._waits.clear()
         self._in_vain.clear()
+
+    def _note_node(self, item: Object, now: Instant, gone: bool) -> None:
+        allocatable: Mapping[str, str] = {} if gone else item.view(Node).status.allocatable
+        if allocatable == self._allocatable.get(item.name) and item.meta.labels == self._labels[item.name]:
+            return  # most changes of nodes are of other things
+        self._allocatable[item.name], self._labels[item.name] = allocatable, item.meta.labels
+        offered = gpus_offered(item.view(Node)) if allocatable else 0.0
+        if offered != self._offered.get(item.name):
+            self._pass_to(now)
+            self._offered_in_all += offered - self._offered.get(item.name, 0)
+            self._offered[item.name] = offered
 
     def _note_pod(self, item: Object, now: Instant, gone: bool) -> None:
         pod = item.view(Pod)
@@ -107,9 +115,8 @@ class Tally:
             self._came[uid] = now
         if phase != before and (phase == "Succeeded" or (phase == "Failed" and not pod.metadata.deletion_timestamp)):
             self._counts[phase] += 1
-        if uid in self._came and (pod.spec.node_name or pod.is_terminal or gone):
-            waits = self._waits if pod.spec.node_name else self._in_vain
-            waits.append((now - self._came.pop(uid)) / SECOND)
+        if pod.spec.node_name or pod.is_terminal or gone:
+            self._wait_is_over(uid, now, placed=bool(pod.spec.node_name))
         holds = bool(pod.spec.node_name) and not pod.is_terminal and not gone
         if holds and uid not in self._holds:
             self._hold(pod)
@@ -121,6 +128,16 @@ class Tally:
             self._phases.pop(uid, None)
         else:
             self._phases[uid] = phase
+
+    def _wait_is_over(self, uid: str, now: Instant, *, placed: bool) -> None:
+        if uid in self._came:
+            waits = self._waits if placed else self._in_vain
+            waits.append((now - self._came.pop(uid)) / SECOND)
+        elif uid in self._waited_before:
+            self._waited_before.remove(uid)
+        else:
+            return
+        self._counts["placed"] += placed
 
     def _hold(self, pod: Pod) -> None:
         namespace = pod.metadata.namespace
@@ -139,6 +156,11 @@ class Tally:
         self._idle += max(0.0, self._offered_in_all - self._held_in_all) * passed
         self._at = now
 
+    @property
+    def placed(self) -> int:
+        """How many pods were placed, with those that waited before the account began."""
+        return self._counts["placed"]
+
     def unplaced(self, now: Instant) -> list[float]:
         """Seconds that pods without a node have waited so far, or did until they went; of those that waited at all."""
         waiting = ((now - came) / SECOND for came in self._came.values())
@@ -149,11 +171,11 @@ class Tally:
 
         A pod without a node would have waited for longer than it did: from the first such on it is at least that.
         """
-        vain = self.unplaced(now)
-        waits = sorted([(each, False) for each in self._waits] + [(each, True) for each in vain])
-        known = sum(each <= min(vain, default=math.inf) for each in self._waits)
+        vain, placed = self.unplaced(now), sorted(self._waits)
+        known = bisect.bisect_right(placed, min(vain, default=math.inf))
+        waits = sorted(placed + vain)
         places = [max(0, math.ceil(share * len(waits)) - 1) for share in shares] if waits else []
-        return [Wait(waits[place][0], place >= known) for place in places]
+        return [Wait(waits[place], place >= known) for place in places]
 
     def usage(self, now: Instant) -> Usage:
         """The account up to now."""

@@ -18,7 +18,7 @@ from bayplan.ledger.questions.asking import (
     UnknownClusterError,
     clusters,
     open_ledger,
-    present,
+    presents,
     require_cluster,
 )
 from bayplan.ledger.questions.idle import idle, idle_at
@@ -373,14 +373,14 @@ async def test_a_workload_s_timeline_has_its_pods_and_their_events(store: SqlSto
 
 async def test_the_present_is_ours_while_the_ledger_is_written(store: SqlStore) -> None:
     ours = Instant(hour(24) + SILENCE)
-    assert (await present(store, ours)).now == ours
-    late = await present(store, Instant(ours + 1))
+    assert (await presents(store, ours))[CLUSTER].now == ours
+    late = (await presents(store, Instant(ours + 1)))[CLUSTER]
     assert (late.now, late.silent) == (hour(24), True)
 
 
-async def test_a_ledger_that_nobody_wrote_has_our_present(tmp_path: Path) -> None:
-    store = await written(str(tmp_path / "ledger.db"), [])
-    time = await present(store, hour(1))
+async def test_a_cluster_without_a_last_word_has_our_present(tmp_path: Path) -> None:
+    store = await written(str(tmp_path / "ledger.db"), [pod("a")])
+    time = (await presents(store, hour(1)))[CLUSTER]
     assert (time.now, time.last_word, time.silent) == (hour(1), None, False)
     await store.close()
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from bayplan.ledger.questions.asking import SILENCE, Scope, clusters, open_ledger, present
+from bayplan.ledger.questions.asking import SILENCE, Scope, clusters, open_ledger, presents
 from bayplan.ledger.questions.doctor.examine import Examination, examine_database
 from bayplan.ledger.questions.gone import why_gone
 from bayplan.ledger.questions.held import HeldRule, held_unused
@@ -40,7 +40,7 @@ async def _answers(store: SqlStore) -> list[Any]:
     west = Scope("west")
     return [
         await clusters(store),
-        await present(store, Instant(hour(24) + SILENCE + 1)),
+        await presents(store, Instant(hour(24) + SILENCE + 1)),
         [[each.object.doc() for each in await pods_at(store, hour(number))] for number in (1, 5, 13)],
         await workloads_at(store, hour(5)),
         await nodes_at(store, hour(9)),

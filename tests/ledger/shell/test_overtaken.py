@@ -9,7 +9,7 @@ import pytest
 from bayplan.cluster.live.reflector_core import Change
 from bayplan.cluster.objects import Object
 from bayplan.ledger.outlet import Outlet
-from bayplan.ledger.overtaken import closed_again
+from bayplan.ledger.overtaken import closed_again, follows
 from bayplan.ledger.recording import Recording, When
 from bayplan.ledger.rows import GpuNode, GpuPeriod, GpuPod, GpuPodsEvent, PodRoomPeriod, Rows, StreamPosition
 from bayplan.ledger.spool import Spool
@@ -120,3 +120,28 @@ async def test_what_another_followed_all_the_way_needs_nothing(replicas: Replica
 async def test_a_spool_that_nobody_has_overtaken_goes_on_as_it_is(replicas: Replicas) -> None:
     assert len(await replicas.replay()) == 0
     assert [row.gone_at for row in replicas.store.rows(GpuPod)] == [None, None]
+
+
+@pytest.mark.parametrize("stored", [0, 1])
+async def test_a_database_that_was_set_back_says_so_until_it_is_told_what_lies_between(
+    replicas: Replicas, stored: int
+) -> None:
+    base = {"pods": told("pods", 15, 15)}
+    replicas.spool.drop(replicas.spool.size)
+    for number in range(2):
+        first = Recording(CLUSTER, await replicas.store.remembered(CLUSTER))
+        change = Change("MODIFIED", bound(16 + number))
+        replicas.spool.append(await batch(first, 20 + number, 20 + number, change), base)
+    outlet = Outlet(replicas.store, replicas.spool, VirtualClock())
+    before = await replicas.store.remembered(CLUSTER)
+    assert not follows(before, replicas.spool.base)
+    if stored:  # and then it was killed
+        waiting = replicas.spool.first()
+        assert waiting is not None
+        waiting[0].by_type.pop(StreamPosition)
+        await replicas.store.commit(waiting[0])
+        assert not follows(await replicas.store.remembered(CLUSTER), replicas.spool.base)
+    assert await outlet.replay(positions=False)
+    after = await replicas.store.remembered(CLUSTER)
+    assert after.streams == before.streams
+    assert {row.resource_version for row in replicas.store.rows(GpuPod)} == {17}

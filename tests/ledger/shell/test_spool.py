@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import struct
 import zlib
 from pathlib import Path
 
 import pytest
 
-from bayplan.ledger.rows import Gap, GpuPod, GpuPodsEvent, PodSnapshot, Rows
+from bayplan.ledger.rows import Gap, GpuPod, GpuPodsEvent, PodSnapshot, Rows, StreamPosition
 from bayplan.ledger.spool import Spool, SpoolForeignError, SpoolFullError, SpoolTakenError
 from bayplan.model.clock import Instant
 
@@ -155,3 +156,66 @@ def test_what_was_replayed_makes_room_before_anything_is_let_go(tmp_path: Path) 
     again = Spool(tmp_path / "s", most_bytes=20_000)
     states = [row.resource_version for rows in drained(again) for row in rows if isinstance(row, GpuPod)]
     assert states == list(range(8, 16))
+
+
+def position(revision: int) -> StreamPosition:
+    return StreamPosition(
+        cluster="c", kind="pods", resource_version=revision, revision=str(revision), at=Instant(revision)
+    )
+
+
+def told(revision: int) -> Rows:
+    """A batch that says no more than how far the story is told."""
+    rows = Rows()
+    rows.add(position(revision))
+    return rows
+
+
+def test_what_a_spool_was_begun_on_is_no_batch_and_stays_through_everything(tmp_path: Path) -> None:
+    base = {"pods": position(7)}
+    spool = Spool(tmp_path / "s", most_bytes=30_000)
+    for number in range(12):
+        spool.append(version(number, f"u{number % 2}", weight=1000), {"pods": position(7 + number)})
+    for _ in range(4):
+        first = spool.first()
+        assert first is not None
+        spool.drop(first[1])
+    for number in range(12, 60):
+        spool.append(version(number, f"u{number % 2}", weight=1000), {"pods": position(99)})
+    assert spool.dropped, "it was written anew without what was replayed, and then with less"
+    spool.close()
+    again = Spool(tmp_path / "s", most_bytes=30_000)
+    assert again.base == base
+    assert not [row for rows in drained(again) for row in rows if isinstance(row, StreamPosition)]
+    assert (again.base, again.size) == ({}, 0)
+
+
+def test_a_batch_of_positions_is_a_batch(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s", most_bytes=LARGE)
+    spool.append(told(7))
+    spool.close()
+    again = Spool(tmp_path / "s", most_bytes=LARGE)
+    assert again.base == {}
+    assert [list(rows) for rows in drained(again)] == [list(told(7))]
+
+
+def test_an_old_file_that_was_written_anew_is_not_taken_for_the_spool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "s", tmp_path / "other"
+    path.touch()
+    Spool(other, most_bytes=LARGE).close()
+    lock = fcntl.flock
+    calls: list[int] = []
+
+    def late(file: int, how: int) -> None:
+        if not calls:  # between opening and locking
+            other.replace(path)
+        calls.append(file)
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    spool = Spool(path, most_bytes=LARGE)
+    assert len(calls) == 2
+    spool.append(version(1))
+    assert path.stat().st_size == spool.size

@@ -187,9 +187,8 @@ async def _nodes(session: Session, wish: Wish, at: Instant) -> Answer:
     def status(each: Any) -> str:
         if each.hurdle is None:
             return UNKNOWN
-        hurdles = each.hurdle.split(", ")
-        ready = "NotReady" if "not ready" in hurdles else "Ready"
-        return f"{ready},SchedulingDisabled" if "cordoned" in hurdles else ready
+        ready = "Ready" if each.row.ready else "NotReady"
+        return ready if each.row.schedulable else f"{ready},SchedulingDisabled"
 
     found = await nodes_at(session.store, at, session.scope())
     rows = [

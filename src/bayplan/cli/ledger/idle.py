@@ -89,7 +89,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     show_default=True,
     callback=_beside,
     metavar="AMOUNTS",
-    help="What a pod needs with each GPU; idle ones without it are stranded.",
+    help="What a pod needs with each GPU; idle ones without it are stranded. One that is not named keeps its default.",
 )
 @click.option("--held", is_flag=True, help="Pods that hold GPUs and do not use them.")
 @click.option(

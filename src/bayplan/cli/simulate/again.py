@@ -82,7 +82,10 @@ def _scheduler(log: RunLog, order: Order, file: Path | None) -> SchedulerConfigu
     from bayplan.simulate.eventlog import EventLogError
     from bayplan.simulate.policy import configuration
 
-    if file is None and order.policy in POLICIES:
+    if file is not None and order.policy in POLICIES:
+        told = f"{log.path} is the log of a run under the policy {order.policy}, which is run again as it was"
+        raise click.UsageError(f"{told}: expected no --scheduler-config")
+    if order.policy in POLICIES:
         return configuration(order.scenario, order.policy, order.seed, order.pods)
     if file is None and not Path(order.policy).is_file():
         told = f"{log.path}: pods were placed by the configuration {order.policy}, which is not there"

@@ -88,14 +88,14 @@ def compare(
 def by_policy(found: Mapping[int, Summary], policies: Sequence[str]) -> dict[str, list[Summary]]:
     """The runs of each policy, of the same seeds in the same order; the runs of a seed stand together.
 
-    Where not all were done: policies of which some were, with the seeds that all of these have.
+    Where not all were done: of the seeds that every policy has, since others would be compared with another first one.
+    Nothing, where there is no such seed.
     """
     runs: dict[str, dict[int, Summary]] = {policy: {} for policy in policies}
     for place, run in found.items():
         runs[policies[place % len(policies)]][place // len(policies)] = run
-    begun = {policy: those for policy, those in runs.items() if those}
-    common = sorted(set[int].intersection(*(set(those) for those in begun.values()))) if begun else []
-    return {policy: [those[seed] for seed in common] for policy, those in begun.items()} if common else {}
+    common = sorted(set[int].intersection(*map(set, runs.values())))
+    return {policy: [those[seed] for seed in common] for policy, those in runs.items()} if common else {}
 
 
 def _listing(lines: Sequence[Line], policies: Sequence[str]) -> Listing:

@@ -1,7 +1,8 @@
 """Pods without GPUs on nodes that have some: all that matters of them is what they take of the CPU and memory there.
 
 Which nodes have GPUs may be told after the pods: the device plugin itself is such a pod. So what every pod takes is
-known from its binding on, and stored as soon as its node has GPUs. What was bound before this run to a node that had
+known from its binding on, and stored as soon as its node has GPUs. Of most versions it is enough to see that the spec
+is the one that was counted. What was bound before this run to a node that had
 none then is not known, and neither is that node's room (`nodes.py`): a sum without them would be too small.
 """
 
@@ -9,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from bayplan.cluster.live.reflector_core import Key, Known
 from bayplan.cluster.objects import Object
+from bayplan.cluster.salvage import UNREADABLE
 from bayplan.ledger.differ.facts import TERMINAL, pod_facts
 from bayplan.ledger.differ.life import Life, live_on, seen_end
 from bayplan.ledger.differ.periods import Step, closed, roomed
@@ -19,7 +23,16 @@ from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.rows import PodRoomPeriod, Rows
 
 _BOUND = b'"nodeName"'
+_RESIZES = b'"PodResize'
+"""Conditions of a pod that is being resized: what it takes does not follow from its spec alone."""
 _ENDED = tuple(f'"phase":"{phase}"'.encode() for phase in sorted(TERMINAL))
+
+
+class _Phase(msgspec.Struct):
+    phase: str = ""
+
+
+_READ_PHASE = msgspec.json.Decoder(_Phase)
 
 
 class Guests:
@@ -29,6 +42,8 @@ class Guests:
         """`kept`: their open periods; `has_gpus` of a node, as far as it is known."""
         self._open = {period.pod_uid: period for period in kept}
         self._has_gpus = has_gpus
+        self._counted: dict[str, int] = {}
+        """By pod, the hash of the spec that it was counted by at first sight; of one that was resized there is none."""
         self._waiting: dict[str, set[str]] = {}
         """Those whose periods are not stored, by node."""
 
@@ -42,7 +57,7 @@ class Guests:
         held = self._open.get(uid)
         if held is None and not _is_new_guest(obj):
             return
-        if held is not None and version(obj) <= held.resource_version:
+        if held is not None and (version(obj) <= held.resource_version or self._goes_on(uid, obj)):
             return
         facts = pod_facts(obj, seen.vendors, seen.people)
         lived = Life(held.start_at, held.start_at) if held is not None else None
@@ -50,8 +65,12 @@ class Guests:
         stored = self._has_gpus(facts.node) if held is None else self._is_stored(held)
         now = roomed(held, step, rows if stored else Rows())
         if now is None:
-            self._forget(uid)
+            self.forget(uid)
             return
+        if held is None:
+            self._counted[uid] = _spec_hash(obj)
+        else:
+            self._counted.pop(uid, None)
         self._open[uid] = now
         if not stored:
             self._waiting.setdefault(facts.node, set()).add(uid)
@@ -63,7 +82,7 @@ class Guests:
             return
         if self._is_stored(held):
             rows.add(closed(held, seen_end(seen), max(held.resource_version, version(obj))))
-        self._forget(uid)
+        self.forget(uid)
 
     def got_gpus(self, node: str, rows: Rows) -> None:
         """Add what its guests have taken so far of a node that has GPUs from now on."""
@@ -72,12 +91,31 @@ class Guests:
     def _is_stored(self, held: PodRoomPeriod) -> bool:
         return held.pod_uid not in self._waiting.get(held.node_name, ())
 
-    def _forget(self, uid: str) -> None:
+    def _goes_on(self, uid: str, obj: Object) -> bool:
+        """Whether a version changes nothing: it runs on with the spec that was counted."""
+        if self._counted.get(uid) != _spec_hash(obj):
+            return False
+        status = obj.sections.get("status")
+        if status is None or _RESIZES in status.raw:
+            return False
+        try:
+            return _READ_PHASE.decode(status.raw).phase not in TERMINAL
+        except UNREADABLE:
+            return False  # what can be read of it all the same, the long way tells
+
+    def forget(self, uid: str) -> None:
+        """It is none any more; its period stays as it is."""
         held = self._open.pop(uid, None)
+        self._counted.pop(uid, None)
         if held is not None and (waiting := self._waiting.get(held.node_name)):
             waiting.discard(uid)
             if not waiting:
                 del self._waiting[held.node_name]
+
+
+def _spec_hash(obj: Object) -> int:
+    spec = obj.sections.get("spec")
+    return hash(b"" if spec is None else spec.raw)
 
 
 def _is_new_guest(obj: Object) -> bool:

@@ -8,7 +8,7 @@ because another does, whether it is asked about alone or with the others (`Scope
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -24,6 +24,8 @@ from bayplan.model.errors import PermanentError
 
 SILENCE = 600 * SECOND
 """After so long without a word (a quiet server sends a bookmark a minute) nobody writes a ledger any more."""
+AT_ONCE = 500
+"""So many uids are asked about in one statement: databases limit how many it may have."""
 
 Clause = sa.ColumnElement[bool]
 
@@ -89,6 +91,21 @@ async def read(store: Readable, kind: type[Row], scope: Scope = EVERYTHING, *whe
     return await fetch(store, select_rows(kind).where(*scope.of(kind), *where).order_by(*key))
 
 
+async def read_each(
+    store: Readable, kind: type[Row], column: str, values: Iterable[str], scope: Scope = EVERYTHING, *where: Clause
+) -> list[Any]:
+    """The rows whose column has one of these values, some values at a time, each time in the order of their key.
+
+    Values and not a query that finds them: beside another condition (`or`) PostgreSQL and MariaDB would run through the
+    whole table, and look for each of its rows among those found.
+    """
+    wanted, found = sorted(set(values)), list[Any]()
+    for first in range(0, len(wanted), AT_ONCE):
+        these = TABLES[kind].c[column].in_(wanted[first : first + AT_ONCE])
+        found += await read(store, kind, scope, these, *where)
+    return found
+
+
 def holding(kind: type[Row], since: Instant, until: Instant) -> list[Clause]:
     """The periods that held at some time from `since` to before `until`; or at an instant, where both are equal."""
     columns = TABLES[kind].c
@@ -106,29 +123,22 @@ async def clusters(store: Readable, scope: Scope = EVERYTHING) -> list[str]:
     return sorted(found)
 
 
-async def present(store: Readable, clock: Instant, scope: Scope = EVERYTHING) -> Present:
-    """What time it is, given what our clock says: of several clusters that of the one that is furthest."""
-    heard = [_present(word, clock) for word in (await _words(store, scope)).values()]
-    return max(heard, key=lambda each: each.now, default=Present(clock, None))
-
-
 async def presents(store: Readable, clock: Instant, scope: Scope = EVERYTHING) -> dict[str, Present]:
-    """What time it is in each cluster, by name."""
-    words = await _words(store, scope)
+    """What time it is in each cluster, by name, given what our clock says."""
+    words = await last_words(store, scope)
     return {name: _present(words.get(name), clock) for name in await clusters(store, scope)}
 
 
-async def _words(store: Readable, scope: Scope) -> dict[str, int]:
-    """The last word of each cluster that ever said one."""
+async def last_words(store: Readable, scope: Scope = EVERYTHING) -> dict[str, Instant]:
+    """When each cluster was heard of last, if it ever was."""
     columns = TABLES[StreamPosition].c
     query = sa.select(columns.cluster, sa.func.max(columns.at)).where(*scope.of(StreamPosition))
     return dict(await fetch(store, query.group_by(columns.cluster)))
 
 
-def _present(last: int | None, clock: Instant) -> Present:
-    if last is None:
+def _present(word: Instant | None, clock: Instant) -> Present:
+    if word is None:
         return Present(clock, None)
-    word = Instant(last)
     return Present(clock if abs(clock - word) <= SILENCE else word, word)
 
 

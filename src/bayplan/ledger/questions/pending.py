@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import sqlalchemy as sa
 
-from bayplan.ledger.questions.asking import Scope, read
+from bayplan.ledger.questions.asking import Scope, read_each
+from bayplan.ledger.questions.below import pods_below
 from bayplan.ledger.questions.refusals import refusals
-from bayplan.ledger.rows import GpuPod, GpuWorkload, PendingPeriod, WorkloadPodReference
+from bayplan.ledger.rows import GpuPod, GpuWorkload, PendingPeriod
 from bayplan.ledger.store.reading import TABLES, Readable
 from bayplan.model.ages import human_duration
 from bayplan.model.clock import Instant, rfc3339
@@ -89,15 +89,13 @@ def told(subject: GpuPod | GpuWorkload, periods: Sequence[PendingPeriod], at: In
 
 async def why_pending(store: Readable, subject: GpuPod | GpuWorkload, at: Instant) -> WhyPending:
     """Why a pod or a workload waits or waited, as known at `at`. Raises StoreUnavailableError, StoreRefusedError."""
-    scope, link, columns = Scope(subject.cluster), TABLES[WorkloadPodReference].c, TABLES[PendingPeriod].c
-    below = sa.select(link.pod_uid).where(link.cluster == subject.cluster, link.workload_uid == subject.uid)
-    of_these = columns.pod_uid == subject.uid if isinstance(subject, GpuPod) else columns.pod_uid.in_(below)
+    rows = [subject] if isinstance(subject, GpuPod) else await pods_below(store, subject, at)
+    uids, by_then = [row.uid for row in rows], TABLES[PendingPeriod].c.start_at <= at
     periods: dict[str, list[PendingPeriod]] = {}
-    for each in await read(store, PendingPeriod, scope, of_these, columns.start_at <= at):
+    for each in await read_each(store, PendingPeriod, "pod_uid", uids, Scope(subject.cluster), by_then):
         periods.setdefault(each.pod_uid, []).append(each)
     if isinstance(subject, GpuPod):
         return told(subject, periods.get(subject.uid, ()), at)
-    rows = await read(store, GpuPod, scope, TABLES[GpuPod].c.uid.in_(below), TABLES[GpuPod].c.created_at <= at)
     pods = [told(row, periods.get(row.uid, ()), at) for row in rows]
     pods.sort(key=lambda each: (not each.waiting, -each.lasted))
     answer = told(subject, await refusals(store, subject, rows, at), at)

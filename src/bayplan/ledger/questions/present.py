@@ -193,8 +193,7 @@ def _node(row: GpuNode, hurdle: str | None, capacity: int, held: int, at: Instan
     """It had not ended then, whatever its row says; and was as its hurdle says, where there is a word of it."""
     then = msgspec.structs.replace(row, end_at=None, end_inferred=False, end_after=None)
     if hurdle is not None:
-        hurdles = hurdle.split(", ")
-        then = msgspec.structs.replace(then, ready="not ready" not in hurdles, schedulable="cordoned" not in hurdles)
+        then = then.with_hurdle(hurdle)
     if row.updated_at > at:
         then = msgspec.structs.replace(then, gpu_capacity=capacity)
     return NodeAt(then, hurdle, capacity, held)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-import sqlalchemy as sa
 
-from bayplan.ledger.questions.asking import Scope, read
+from bayplan.ledger.questions.asking import Scope, read_each
+from bayplan.ledger.questions.below import pods_below
 from bayplan.ledger.questions.present import EventAt
 from bayplan.ledger.questions.refusals import refusals
 from bayplan.ledger.rows import (
@@ -23,11 +23,9 @@ from bayplan.ledger.rows import (
     GpuWorkload,
     PendingPeriod,
     Period,
-    Row,
     RunningPeriod,
-    WorkloadPodReference,
 )
-from bayplan.ledger.store.reading import TABLES, Readable
+from bayplan.ledger.store.reading import Readable
 from bayplan.model.clock import Instant
 
 
@@ -95,18 +93,12 @@ def _spans(periods: Iterable[Period], until: Instant) -> list[tuple[int, int]]:
 
 async def timeline(store: Readable, subject: GpuWorkload | GpuPod, until: Instant) -> Timeline:
     """The life of a workload's pods, or of one pod, up to `until`. Raises StoreUnavailableError, StoreRefusedError."""
-    link, scope = TABLES[WorkloadPodReference].c, Scope(subject.cluster)
-    ours = sa.select(link.pod_uid).where(link.cluster == subject.cluster, link.workload_uid == subject.uid)
-
-    async def of_pods(kind: type[Row], uid: str = "pod_uid") -> list[Any]:
-        column = TABLES[kind].c[uid]
-        return await read(
-            store, kind, scope, column == subject.uid if isinstance(subject, GpuPod) else column.in_(ours)
-        )
-
-    pods: list[GpuPod] = [pod for pod in await of_pods(GpuPod, "uid") if pod.created_at <= until]
+    ours = [subject] if isinstance(subject, GpuPod) else await pods_below(store, subject, until)
+    pods = [pod for pod in ours if pod.created_at <= until]
+    scope, uids = Scope(subject.cluster), [pod.uid for pod in pods]
     waiting, holding, running, events = [
-        _by_pod(await of_pods(kind)) for kind in (PendingPeriod, GpuPeriod, RunningPeriod, GpuPodsEvent)
+        _by_pod(await read_each(store, kind, "pod_uid", uids, scope))
+        for kind in (PendingPeriod, GpuPeriod, RunningPeriod, GpuPodsEvent)
     ]
     lanes = [
         Lane(pod, segments(waiting.get(pod.uid, ()), holding.get(pod.uid, ()), running.get(pod.uid, ()), until))

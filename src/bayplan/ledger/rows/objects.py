@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Self
+
+import msgspec
+
 from bayplan.ledger.rows.row import Hash, Name, Row, Sort, Word
 from bayplan.model.clock import Instant
+
+_NOT_READY, _CORDONED = "not ready", "cordoned"
 
 
 class GpuWorkload(Row, frozen=True, kw_only=True):
@@ -218,7 +224,13 @@ class GpuNode(Row, frozen=True, kw_only=True):
     @property
     def hurdle(self) -> str:
         """Why no pod can go there; empty: nothing that it says itself."""
-        return ", ".join([*([] if self.ready else ["not ready"]), *([] if self.schedulable else ["cordoned"])])
+        return ", ".join([*([] if self.ready else [_NOT_READY]), *([] if self.schedulable else [_CORDONED])])
+
+    def with_hurdle(self, hurdle: str) -> Self:
+        """As it was when this was its hurdle."""
+        hurdles = hurdle.split(", ")
+        ready, schedulable = _NOT_READY not in hurdles, _CORDONED not in hurdles
+        return msgspec.structs.replace(self, ready=ready, schedulable=schedulable)
 
 
 class Disruption(Row, frozen=True, kw_only=True):

@@ -124,8 +124,7 @@ def _node(seen: NodeAt, gpus: dict[str, int], room: NodeRoomPeriod | None, at: I
     offers = {name: str(amount * vendors.pieces(name, labels) // MILLI) for name, amount in gpus.items()}
     beside = {} if room is None else {"cpu": f"{room.cpu}m", "memory": str(room.memory), "pods": str(room.pods)}
     offers = {**_PLENTY, **beside, **offers}
-    hurdles = (seen.hurdle or "").split(", ")  # where it is not known, it is taken to be well
-    ready = "False" if "not ready" in hurdles else "True"
+    unknown = seen.hurdle is None  # then it is taken to be well
     return _object(
         NODE,
         {
@@ -135,11 +134,13 @@ def _node(seen: NodeAt, gpus: dict[str, int], room: NodeRoomPeriod | None, at: I
                 "labels": labels,
                 "creationTimestamp": rfc3339(row.created_at),
             },
-            "spec": {"unschedulable": True} if "cordoned" in hurdles else {},
+            "spec": {} if unknown or row.schedulable else {"unschedulable": True},
             "status": {
                 "capacity": offers,
                 "allocatable": offers,
-                "conditions": [{"type": "Ready", "status": ready, "lastHeartbeatTime": rfc3339(at)}],
+                "conditions": [
+                    {"type": "Ready", "status": str(unknown or row.ready), "lastHeartbeatTime": rfc3339(at)}
+                ],
                 "nodeInfo": {"kubeletVersion": row.kubelet_version},
             },
         },

@@ -174,7 +174,7 @@ class Placing:
         return made.name
 
     def turn(self, vm: str) -> asyncio.Lock:
-        """Held while a VM is given a pod, for the first time or to move to: so that it never gets two at once."""
+        """Held while a VM's pods are counted and changed: so that it never gets two, nor loses one that it moves to."""
         return self._turns.setdefault(vm, asyncio.Lock())
 
     async def ensure_pod(self, vm: VM, node_name: str) -> tuple[str, str]:
@@ -209,13 +209,14 @@ class Placing:
 
     async def remove_vm(self, vm: str) -> int:
         """Delete all of a VM; how many pods it had."""
-        pods = self.mirror.of(vm)
-        for each in pods:
-            await self.remove(each.name)
-        if self._owners.pop(vm, None) is not None:
-            with suppress(NotFound):
-                await self.cluster.delete(VIRTUAL_MACHINE, vm, self.terms.namespace)
-        return len(pods)
+        async with self.turn(vm):
+            pods = self.mirror.of(vm)
+            for each in pods:
+                await self.remove(each.name)
+            if self._owners.pop(vm, None) is not None:
+                with suppress(NotFound):
+                    await self.cluster.delete(VIRTUAL_MACHINE, vm, self.terms.namespace)
+            return len(pods)
 
     # --- many
 
@@ -239,22 +240,36 @@ class Placing:
 
         What cannot be is refused before anything is removed.
         """
-        wanted = {vm.id: vm for vm in vms}
         await self.check(vms)
+        wanted = {vm.id for vm in vms}
         gone = [vm for vm in self.mirror.vms() if vm not in wanted]
         deleted = sum(await self._all(self.remove_vm(vm) for vm in gone))
-        kept = {vm.id: self._rightful(vm) for vm in vms}
-        had = {vm for vm in wanted if self.mirror.of(vm)}
-        surplus = [pod.name for vm in had for pod in self.mirror.of(vm) if pod.name != kept[vm]]
-        await self._all(self.remove(name) for name in surplus)
-        fresh = [vm for vm in vms if not kept[vm.id]]
-        made = await self._all(self.create(vm) for vm in fresh)
-        kept.update(zip((vm.id for vm in fresh), made, strict=True))
-        for vm in vms:
-            vm.pod_name = kept[vm.id]
-        updated = sum(vm.id in had for vm in fresh)
-        deleted += len(surplus) - updated  # one of those that a VM had is what it was replaced by
-        return {"created": len(fresh) - updated, "deleted": deleted, "updated": updated}
+        removed: dict[str, list[str]] = {vm.id: [] for vm in vms}
+        await self._all(self._thin_out(vm, removed[vm.id]) for vm in vms)
+        made = await self._all(self._provide(vm, removed[vm.id]) for vm in vms)
+        updated = sum(new and bool(removed[vm.id]) for vm, new in zip(vms, made, strict=True))
+        deleted += sum(map(len, removed.values())) - updated  # one of those that a VM had is what it was replaced by
+        return {"created": sum(made) - updated, "deleted": deleted, "updated": updated}
+
+    async def _thin_out(self, vm: VM, removed: list[str]) -> None:
+        """Remove a VM's pods but the one that it keeps; which these were is noted."""
+        async with self.turn(vm.id):
+            await self._remove_others(vm, removed)
+
+    async def _provide(self, vm: VM, removed: list[str]) -> bool:
+        """Give a VM its one pod; whether it is a new one. Others may have had their turn since it was thinned out."""
+        async with self.turn(vm.id):
+            await self._remove_others(vm, removed)
+            kept = self._rightful(vm)
+            vm.pod_name = kept or await self.create(vm)
+            return not kept
+
+    async def _remove_others(self, vm: VM, removed: list[str]) -> None:
+        kept = self._rightful(vm)
+        for each in self.mirror.of(vm.id):
+            if each.name != kept and each.name not in removed:
+                removed.append(each.name)
+                await self.remove(each.name)
 
     async def check(self, vms: Sequence[VM]) -> None:
         """Whether these VMs can be here, all of them. Raises VMError."""

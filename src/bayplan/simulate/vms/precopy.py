@@ -113,6 +113,10 @@ class Links:
         self._running[transfer.id] = transfer
         self._left[transfer.id] = transfer.memory
 
+    def end(self, name: str) -> None:
+        """One less, now: whatever is left of it is sent no more. One that has ended already is no matter."""
+        self._running.pop(name, None)
+
     @property
     def next_end(self) -> float:
         """When the next one ends if none begins before; never if none runs."""

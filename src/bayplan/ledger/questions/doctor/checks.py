@@ -41,14 +41,6 @@ def rights(answers: Mapping[Right, bool], who: str) -> list[Finding]:
     return found
 
 
-def last_words(streams: Iterable[StreamPosition]) -> dict[str, Instant]:
-    """When each cluster was heard of last."""
-    found: dict[str, Instant] = {}
-    for each in streams:
-        found[each.cluster] = max(found.get(each.cluster, each.at), each.at)
-    return found
-
-
 def not_recorded(words: Mapping[str, Instant], now: Instant) -> list[Finding]:
     """The clusters that nobody records any more, each once; with their last words."""
     return [

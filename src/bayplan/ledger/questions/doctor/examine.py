@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from bayplan.ledger.differ.gpus import GpuVendors
 from bayplan.ledger.differ.pods import concerning
 from bayplan.ledger.differ.seen import Seen
 from bayplan.ledger.finalizers import FINALIZER
-from bayplan.ledger.questions.asking import SILENCE, Scope, clusters, read
+from bayplan.ledger.questions.asking import SILENCE, Scope, clusters, last_words, read
 from bayplan.ledger.questions.doctor import checks
 from bayplan.ledger.questions.doctor.checks import Live
 from bayplan.ledger.questions.doctor.findings import Finding, Report
@@ -102,7 +102,8 @@ async def examine_database(store: Readable, wanted: Examination, *, may_be_over:
     over, periods = await _left_open(store, scope)
     always = {(name, kind): Instant(0) for name in names or [wanted.cluster or "this cluster"] for kind in STREAMS}
     kinds = always | await _followed(workloads, wanted)
-    silent = _silent(streams, wanted) if may_be_over and store.address.dialect is Dialect.SQLITE else {}
+    words = await last_words(store, scope) if may_be_over and store.address.dialect is Dialect.SQLITE else {}
+    silent = _silent(words, wanted)
     followed = [each for each in streams if each.cluster not in silent]
     kinds = {key: since for key, since in kinds.items() if key[0] not in silent}
     found = [
@@ -115,8 +116,7 @@ async def examine_database(store: Readable, wanted: Examination, *, may_be_over:
     return Report(tuple(found), ("listeners", "owners", "gaps", "contradictions"))
 
 
-def _silent(streams: Sequence[StreamPosition], wanted: Examination) -> dict[str, Instant]:
-    words = checks.last_words(streams)
+def _silent(words: Mapping[str, Instant], wanted: Examination) -> dict[str, Instant]:
     return {name: at for name, at in words.items() if wanted.now - at > wanted.silence and name != wanted.live}
 
 
