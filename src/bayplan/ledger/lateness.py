@@ -35,10 +35,8 @@ class Lateness(msgspec.Struct):
 
     def marked(self, batch: Batch, now: Instant) -> Batch:
         """The batch, with what it brings late."""
-        waited = now - self.ready_at
-        if waited > (_LATE if self.behind else _NOTHING_TO_READ):
+        if now - self.ready_at > (_LATE if self.behind else _NOTHING_TO_READ):
             self.held, self.since = 0, now
-        self.held = max(0, self.held - waited)  # whoever waits for news catches up with what held it up
         self.came_at = now
         if batch.behind > self.behind:
             self.behind, self.since = batch.behind, now

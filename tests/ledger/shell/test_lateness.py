@@ -53,11 +53,6 @@ def _told(*steps: Step, present: Iterator[int]) -> list[tuple[int, bool]]:
             id="and do not where all was read in between",
         ),
         pytest.param(
-            [(10, 0.03, 5, 0), *((0.07, 0.03, 6 + n, 0) for n in range(50))],
-            [(0, False)] * 51,
-            id="nor where many short ones are made up for",
-        ),
-        pytest.param(
             [(10, 0.2, 5, 90), (0, 0.2, 95, 90), (0, 0, 96, 0)],
             [(90, False), (90, False), (0, False)],
             id="a backlog that is soon read is late, and what follows is not",
